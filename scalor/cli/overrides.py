@@ -1,0 +1,67 @@
+"""Dotted overrides onto a preset: `--model.slots 48`, `--train.lengths '[[0, 2], [2000, 4]]'`.
+
+Values are read as JSON, or as words where that fails, then checked against the field's type.
+"""
+
+import dataclasses
+import difflib
+import json
+from typing import Any, get_type_hints
+
+from scalor.config import Config, convert
+from scalor.errors import InputError
+
+
+def fields_of(config: Config) -> dict[str, dataclasses.Field[Any]]:
+    """Every setting by its dotted name."""
+    return {
+        f"{section.name}.{field.name}": field
+        for section in dataclasses.fields(config)
+        for field in dataclasses.fields(getattr(config, section.name))
+    }
+
+
+def apply(config: Config, words: list[str]) -> Config:
+    """The config with overrides given as `--name value` or `--name=value`."""
+    sections: dict[str, dict[str, Any]] = {}
+    for name, text in pairs(words):
+        known = fields_of(config)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"did you mean --{near[0]}" if near else "`scalor train --help` lists them all"
+            raise InputError(f"override is --{name}: there is no such setting; {hint}.")
+        section, field = name.split(".")
+        hint = get_type_hints(type(getattr(config, section)))[field]
+        sections.setdefault(section, {})[field] = convert(hint, read(text), name)
+    # All at once, so that settings that only fit together (frame and grid) can change together.
+    changed = {
+        section: dataclasses.replace(getattr(config, section), **values) for section, values in sections.items()
+    }
+    return dataclasses.replace(config, **changed)
+
+
+def pairs(words: list[str]) -> list[tuple[str, str]]:
+    found = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise InputError(f"override is {word!r}: overrides look like --model.slots 48.")
+        name, equals, text = word[2:].partition("=")
+        if not equals:
+            if not rest:
+                raise InputError(f"override --{name} has no value: write --{name} VALUE.")
+            text = rest.pop(0)
+        found.append((name, text))
+    return found
+
+
+def read(text: str) -> Any:
+    """JSON where it is JSON; `48x80` as a pair; else the word itself."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        parts = text.split("x")
+        if len(parts) == 2 and all(part.replace(".", "", 1).isdigit() for part in parts):
+            return [json.loads(part) for part in parts]
+        return text

@@ -1,0 +1,267 @@
+"""Every setting of a run, as frozen dataclasses that check themselves when they are made.
+
+A `Config` is a model, the scenes it learns from, the scenes it is tested on, and how it is trained.
+Presets (`scalor.presets`) return whole configs; a variant is `dataclasses.replace(preset(), ...)`.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from scalor.errors import InputError
+
+T = TypeVar("T")
+
+
+def setting(default: T, help: str) -> T:
+    """A field with a default and the sentence that the command line shows for it."""
+    field: T = dataclasses.field(default=default, metadata={"help": help})
+    return field
+
+
+def require(holds: bool, field: str, value: object, fix: str) -> None:
+    """The one form of complaint about a setting."""
+    if not holds:
+        raise InputError(f"{field} is {value!r}: {fix}.")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Sizes and switches of the world model. Sizes in pixels are of the frames the model sees."""
+
+    frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels")
+    grid: tuple[int, int] = setting((8, 8), "rows and columns of discovery cells; they must divide the frame")
+    slots: int = setting(32, "K, the most objects followed at once")
+    proposals: int = setting(16, "cells that may propose a new object in a frame after the first")
+    object_size: tuple[float, float] = setting((9.0, 9.0), "typical height and width of an object, pixels")
+    size_range: float = setting(0.5, "sizes vary by this share around object_size, either way")
+    glimpse: int = setting(16, "P, side of the square an object is looked at and drawn in, pixels")
+    what_dim: int = setting(16, "length of z_what, the appearance of an object")
+    feature_dim: int = setting(64, "channels of the image features, one vector per cell")
+    tracker_dim: int = setting(128, "length of a tracker's hidden state")
+    prior_dim: int = setting(64, "length of the transition prior's hidden state")
+    attention: bool = setting(True, "a tracker sees only the features around its object (off: all of them)")
+    attention_cells: int = setting(4, "side of the attended window, cells")
+    search: bool = setting(True, "a tracker also looks at the pixels around its object (off: as the paper)")
+    rejection: bool = setting(True, "reject proposals that propagated objects already explain")
+    rejection_overlap: float = setting(0.3, "tau, the explained share of a proposal at which it is rejected")
+    birth_presence: float = setting(0.7, "a proposal above this presence becomes an object")
+    death_presence: float = setting(0.4, "an object below this presence is dropped")
+    background: bool = setting(False, "model a moving background (off: it is black)")
+    background_dim: int = setting(10, "length of z_bg, the background's latent")
+    sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")
+
+    def __post_init__(self) -> None:
+        for name in ("frame", "grid"):
+            require(min(getattr(self, name)) > 0, f"model.{name}", getattr(self, name), "both must be positive")
+        for axis, size, cells in zip(("height", "width"), self.frame, self.grid, strict=True):
+            require(
+                size % cells == 0,
+                "model.frame",
+                self.frame,
+                f"the {axis} {size} must be a multiple of the {cells} cells of model.grid {self.grid}, "
+                f"for example {max(1, round(size / cells)) * cells}",
+            )
+        for name in ("slots", "proposals", "what_dim", "feature_dim", "tracker_dim", "prior_dim"):
+            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
+        for name in ("attention_cells", "background_dim"):
+            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
+        require(
+            self.glimpse > 0 and self.glimpse % 4 == 0,
+            "model.glimpse",
+            self.glimpse,
+            "it must be a positive multiple of 4",
+        )
+        require(min(self.object_size) > 0, "model.object_size", self.object_size, "both must be positive")
+        require(0 < self.size_range < 1, "model.size_range", self.size_range, "it must lie between 0 and 1")
+        for name in ("rejection_overlap", "birth_presence", "death_presence"):
+            value = getattr(self, name)
+            require(0 < value < 1, f"model.{name}", value, "it must lie between 0 and 1")
+        require(self.sigma > 0, "model.sigma", self.sigma, "it must be positive")
+
+    @property
+    def cell(self) -> tuple[int, int]:
+        """Height and width of a cell, pixels. All weights depend on this, none on the frame's size."""
+        return self.frame[0] // self.grid[0], self.frame[1] // self.grid[1]
+
+
+@dataclass(frozen=True)
+class SceneConfig:
+    """A family of synthetic clips with known truth."""
+
+    kind: str = setting("shapes", "what moves: shapes or mnist")
+    frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels")
+    length: int = setting(10, "frames in a clip")
+    objects: tuple[int, int] = setting((18, 24), "fewest and most objects in the environment")
+    size: float = setting(9.0, "size of an object, pixels")
+    background: bool = setting(False, "moving smooth textures behind the objects (off: black)")
+    births: tuple[int, ...] = setting((0,), "frames at which a group of `objects` new objects appears")
+    steer: bool = setting(False, "objects steer towards each other, so that they cover each other often")
+    digits: tuple[int, ...] = setting((), "mnist: the digits that appear (none given: all ten)")
+
+    def __post_init__(self) -> None:
+        require(self.kind in ("shapes", "mnist"), "scene.kind", self.kind, "choose shapes or mnist")
+        require(min(self.frame) > 0, "scene.frame", self.frame, "both must be positive")
+        require(self.length > 0, "scene.length", self.length, "a clip needs at least 1 frame")
+        require(
+            0 <= self.objects[0] <= self.objects[1] and self.objects[1] > 0,
+            "scene.objects",
+            self.objects,
+            "give the fewest, then the most, the most at least 1",
+        )
+        require(self.size > 0, "scene.size", self.size, "it must be positive")
+        require(
+            len(self.births) > 0 and min(self.births) >= 0,
+            "scene.births",
+            self.births,
+            "give frame numbers from 0 on",
+        )
+        require(all(0 <= d <= 9 for d in self.digits), "scene.digits", self.digits, "digits are 0 to 9")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained. Steps are optimiser steps."""
+
+    steps: int = setting(10_000, "optimiser steps")
+    batch: int = setting(16, "clips in a step")
+    learning_rate: float = setting(5e-4, "Adam's step size")
+    clip_norm: float = setting(1.0, "largest norm of the gradient")
+    seed: int = setting(0, "seed of the weights, the scenes and the samples")
+    lengths: tuple[tuple[int, int], ...] = setting(
+        ((0, 2), (2_000, 4), (6_000, 10)), "sequence length: pairs of a first step and the frames from it on"
+    )
+    temperature: tuple[float, float, int] = setting(
+        (1.0, 0.3, 8_000), "Gumbel temperature: first value, last value, steps between them"
+    )
+    presence_prior: tuple[float, float, int] = setting(
+        (0.1, 1e-4, 500), "prior probability of a discovery per cell: first value, last value, steps between"
+    )
+    gradients_through_time: int = setting(
+        0, "step from which gradients flow between time steps; before it they are cut"
+    )
+    precision: str = setting("auto", "float32, bf16, or auto (bf16 on a GPU, float32 elsewhere)")
+    log_every: int = setting(50, "steps between log lines")
+    picture_every: int = setting(1_000, "steps between TensorBoard pictures")
+    save_every: int = setting(500, "steps between checkpoints")
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "log_every", "picture_every", "save_every"):
+            require(getattr(self, name) > 0, f"train.{name}", getattr(self, name), "it must be at least 1")
+        for name in ("learning_rate", "clip_norm"):
+            value = getattr(self, name)
+            require(
+                value > 0 and math.isfinite(value), f"train.{name}", value, "it must be positive and finite"
+            )
+        require(self.seed >= 0, "train.seed", self.seed, "it must be 0 or more")
+        starts = [start for start, _ in self.lengths]
+        require(
+            bool(starts) and starts[0] == 0 and starts == sorted(set(starts)),
+            "train.lengths",
+            self.lengths,
+            "first steps must start at 0 and rise",
+        )
+        require(
+            all(frames > 0 for _, frames in self.lengths),
+            "train.lengths",
+            self.lengths,
+            "every sequence needs at least 1 frame",
+        )
+        first, last, _ = self.temperature
+        require(
+            min(first, last) > 0, "train.temperature", self.temperature, "temperatures must be positive"
+        )
+        first, last, _ = self.presence_prior
+        require(
+            0 < min(first, last) and max(first, last) < 1,
+            "train.presence_prior",
+            self.presence_prior,
+            "probabilities must lie between 0 and 1",
+        )
+        for name in ("temperature", "presence_prior"):
+            require(
+                getattr(self, name)[2] >= 0,
+                f"train.{name}",
+                getattr(self, name),
+                "the number of steps must be 0 or more",
+            )
+        require(
+            self.gradients_through_time >= 0,
+            "train.gradients_through_time",
+            self.gradients_through_time,
+            "it must be 0 or more",
+        )
+        require(
+            self.precision in ("auto", "float32", "bf16"),
+            "train.precision",
+            self.precision,
+            "choose auto, float32 or bf16",
+        )
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole run: the model, what it sees in training, what it is tested on, and how it learns."""
+
+    model: ModelConfig = dataclasses.field(default_factory=ModelConfig)
+    scene: SceneConfig = dataclasses.field(default_factory=SceneConfig)
+    test: SceneConfig = dataclasses.field(default_factory=SceneConfig)
+    train: TrainConfig = dataclasses.field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("scene", "test"):
+            frame = getattr(self, name).frame
+            for axis, size, cell in zip(("height", "width"), frame, self.model.cell, strict=True):
+                require(
+                    size % cell == 0,
+                    f"{name}.frame",
+                    frame,
+                    f"the {axis} {size} must be a multiple of the model's {cell} px cells",
+                )
+        longest = max(frames for _, frames in self.train.lengths)
+        require(
+            longest <= self.scene.length,
+            "train.lengths",
+            self.train.lengths,
+            f"the longest sequence, {longest}, must fit into scene.length {self.scene.length}",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> "Config":
+        """The inverse of `to_dict`; unknown or missing fields and wrong types are refused."""
+        return _build(Config, values, "")
+
+
+def _build(record: type[T], values: Any, path: str) -> T:
+    hints = get_type_hints(record)
+    require(isinstance(values, dict), path or "config", values, f"a {record.__name__} is a table of fields")
+    unknown = sorted(set(values) - set(hints))
+    require(not unknown, path or "config", unknown, "these fields are unknown to this version")
+    made = {}
+    for name, value in values.items():
+        hint, where = hints[name], f"{path}.{name}" if path else name
+        made[name] = _build(hint, value, where) if dataclasses.is_dataclass(hint) else convert(hint, value, where)
+    return record(**made)
+
+
+def convert(hint: Any, value: Any, field: str) -> Any:
+    """A plain value (as JSON or a command line gives it) as the type a field wants."""
+    if get_origin(hint) is tuple:
+        inner = get_args(hint)
+        require(isinstance(value, list | tuple), field, value, "give a list")
+        if inner[-1] is Ellipsis:
+            inner = (inner[0],) * len(value)
+        require(len(inner) == len(value), field, value, f"give {len(inner)} values")
+        return tuple(convert(kind, item, field) for kind, item in zip(inner, value, strict=True))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    require(type(value) is hint, field, value, f"give {_plain(hint)}")
+    return value
+
+
+def _plain(hint: Any) -> str:
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}.get(hint, str(hint))

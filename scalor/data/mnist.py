@@ -1,0 +1,196 @@
+"""MNIST digits: the IDX files, where they are found or fetched from, and digits drawn as moving objects.
+
+A digit of size s is scaled so that the larger side of its own tight box (intensity of at least 0.5 in the
+28 by 28 picture) spans s pixels; its alpha is the picture's intensity.
+"""
+
+import gzip
+import hashlib
+import math
+import os
+import tempfile
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from scalor.data.hashing import SPLITS, fold, whole
+from scalor.errors import InputError
+
+MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+# Of the unpacked bytes: gzip files of the same content differ from mirror to mirror.
+SHA256 = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+PREFIX = {"train": "train", "test": "t10k"}
+PICK = 0xD161
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Handwritten digits, intensities in [0, 1], and which digit each one is."""
+
+    images: Float[Tensor, "M 28 28"]
+    labels: Int[Tensor, "M"]
+
+    def only(self, digits: tuple[int, ...]) -> "Digits":
+        """Those that show one of the given digits; all of them when none is given."""
+        if not digits:
+            return self
+        kept = torch.isin(self.labels, torch.tensor(digits))
+        if not kept.any():
+            raise InputError(f"digits is {digits!r}: none of the {len(kept)} pictures shows one of them.")
+        return Digits(self.images[kept], self.labels[kept])
+
+
+def load_digits(split: str, digits: tuple[int, ...] = (), folder: str | Path | None = None) -> Digits:
+    """The digits of a split. The files are read from `folder`, else $SCALOR_MNIST, else $SCALOR_DATA/mnist
+    where that exists, else scalor's cache folder, into which they are downloaded when they are not there."""
+    if split not in SPLITS:
+        raise InputError(f"split is {split!r}: choose train or test.")
+    given = folder or os.environ.get("SCALOR_MNIST")
+    shared = Path(os.environ.get("SCALOR_DATA", "")) / "mnist"
+    if given is not None:
+        home, fetch = Path(given), False
+    elif "SCALOR_DATA" in os.environ and shared.is_dir():
+        home, fetch = shared, False
+    else:
+        home, fetch = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scalor/mnist", True
+    contents = []
+    for name in (f"{PREFIX[split]}-images-idx3-ubyte", f"{PREFIX[split]}-labels-idx1-ubyte"):
+        if fetch and _find(home, name) is None:
+            _download(home, name)
+        contents.append(read_idx(home, name))
+    images, labels = contents
+    if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1]:
+        raise InputError(
+            f"{home} holds {split} images of shape {images.shape} and labels of shape {labels.shape}: "
+            "MNIST has 28 by 28 images and a label for each."
+        )
+    return Digits(torch.from_numpy(images).float() / 255, torch.from_numpy(labels).long()).only(digits)
+
+
+def read_idx(folder: Path, name: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+    """The array in an IDX file of bytes, plain or gzipped: a magic number, the sizes, then the values."""
+    path = _find(folder, name)
+    if path is None:
+        raise InputError(f"{folder} has neither {name}.gz nor {name}: put the MNIST files there.")
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, OSError) as error:
+        raise InputError(f"{path} cannot be unpacked ({error}): fetch it again.") from error
+    # The magic number is two zeros, 8 for bytes, and the number of dimensions.
+    dimensions = int(name.split("-idx")[1][0])
+    magic = bytes((0, 0, 8, dimensions))
+    if data[:4] != magic:
+        raise InputError(f"{path} starts with {data[:4].hex()}, not with {magic.hex()}: it is no {name} file.")
+    start = 4 + 4 * dimensions
+    shape = tuple(int.from_bytes(data[at : at + 4], "big") for at in range(4, start, 4))
+    if len(data) != start + math.prod(shape):
+        raise InputError(
+            f"{path} has {len(data)} bytes, but its header promises {start + math.prod(shape)}: fetch it again."
+        )
+    return np.frombuffer(bytearray(data), np.uint8, offset=start).reshape(shape)
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    return next((path for path in (folder / f"{name}.gz", folder / name) if path.is_file()), None)
+
+
+def _download(folder: Path, name: str) -> None:
+    """Fetch a file, check its content, and only then let it appear under its name."""
+    address = f"{MIRROR}{name}.gz"
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            packed = answer.read()
+        content = gzip.decompress(packed)
+    except (EOFError, OSError) as error:
+        raise InputError(
+            f"{address} cannot be fetched ({error}): put the MNIST files into a folder and set SCALOR_MNIST to it."
+        ) from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != SHA256[name]:
+        raise InputError(f"{address} has the checksum {found}, not {SHA256[name]}: fetch it from elsewhere.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        file.write(packed)
+    os.replace(file.name, folder / f"{name}.gz")
+
+
+class DigitSprites:
+    """What a digit looks like, drawn from its key. N objects of B clips, in S by S windows of T frames.
+
+    Every digit is shrunk once, when this is made, to about two samples per pixel of the scene, each the mean
+    over one pixel of the scene; a frame then samples it bilinearly at any subpixel offset.
+    """
+
+    reach = 0.62
+    """The farthest that any digit of size 1 is drawn from the middle of its box: faint rims are outside it."""
+
+    def __init__(self, digits: Digits, size: float, device: torch.device) -> None:
+        # More than 40 samples would show nothing that the 20 pixels of a digit hold.
+        self.span = round(min(2 * size, 40))
+        self.side = self.span + 2 * math.ceil(self.span * (self.reach - 0.5) + 1)
+        low, high = _tight(digits.images)
+        width = (high - low).amax(-1)  # [M], of the larger side, picture pixels
+        self.halves = ((high - low) / (2 * width[:, None])).to(device)
+        offset = (torch.arange(self.side) - (self.side - 1) / 2) / self.span
+        centre = (low + high)[..., None] / 2 + offset * width[:, None, None]  # [M, 2, side]
+        footprint = (width / size).clamp(min=1)[:, None, None, None]
+        edge = torch.arange(28.0)
+        overlap = torch.minimum(edge + 1, centre[..., None] + footprint / 2)
+        overlap -= torch.maximum(edge, centre[..., None] - footprint / 2)
+        across, down = (overlap.clamp_(min=0) / footprint).unbind(1)  # each [M, side, 28]
+        small = down @ digits.images @ across.transpose(1, 2)
+        small[:, (0, -1), :] = 0  # so that samples beyond the rim read 0
+        small[:, :, (0, -1)] = 0
+        self.templates = (small * 255).round().byte().flatten(1).to(device)
+
+    def half(self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"]) -> Float[Tensor, "N B 2"]:
+        """Half the width and half the height of each digit's box, pixels."""
+        return self.halves[self._pick(keys)] * size[..., None]
+
+    def alpha(
+        self,
+        keys: Int[Tensor, "N B"],
+        size: Float[Tensor, "N B"],
+        x: Float[Tensor, "N B T S"],
+        y: Float[Tensor, "N B T S"],
+    ) -> Float[Tensor, "N B T S S"]:
+        """Intensity at pixels whose middles lie x and y from the middle of the digit's box, rows first."""
+        template = self.templates[self._pick(keys)].float() / 255  # [N, B, side * side]
+        step = (self.span / size)[..., None, None]
+        column, right = self._place(x * step)
+        row, below = self._place(y * step)
+        corner = row[..., :, None] * self.side + column[..., None, :]  # [N, B, T, S, S]
+        right, below = right[..., None, :], below[..., :, None]
+
+        def tap(shift: int) -> Tensor:
+            return template.gather(2, (corner + shift).flatten(2)).view(corner.shape)
+
+        upper = torch.lerp(tap(0), tap(1), right.expand_as(corner))
+        lower = torch.lerp(tap(self.side), tap(self.side + 1), right.expand_as(corner))
+        return torch.lerp(upper, lower, below.expand_as(corner))
+
+    def _pick(self, keys: Int[Tensor, "N B"]) -> Int[Tensor, "N B"]:
+        return whole(fold(keys, PICK), 0, len(self.templates))
+
+    def _place(self, offset: Tensor) -> tuple[Tensor, Tensor]:
+        """The sample before each place along an axis, and the share of the way to the next."""
+        place = (offset + (self.side - 1) / 2).clamp(0, self.side - 1.001)
+        before = place.floor()
+        return before.long(), place - before
+
+
+def _tight(images: Float[Tensor, "M 28 28"]) -> tuple[Float[Tensor, "M 2"], Float[Tensor, "M 2"]]:
+    """Lowest and highest x and y of the pixels of at least half intensity; the whole of an empty picture."""
+    bright = images >= 0.5
+    used = torch.stack((bright.any(1), bright.any(2)), 1).byte()  # [M, 2, 28]: columns, then rows
+    return used.argmax(-1).float(), 28.0 - used.flip(-1).argmax(-1).float()

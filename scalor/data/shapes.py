@@ -1,0 +1,115 @@
+"""Squares, ellipses and hearts, anti-aliased, each with its own fixed turn, and their saturated colours.
+
+A shape is the set of points where its signed distance d (pixels) is negative; a pixel's alpha is
+clamp(0.5 - d, 0, 1) at its middle, which is the covered share of the pixel for a straight edge.
+
+Sizes, for an object of size s: the square's side is 0.8 s (its box is 0.8 to 1.13 s wide, by the turn), the
+ellipse's axes are s and 0.65 s, the heart is s wide. A shape is placed by the middle of its box.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from scalor.data.hashing import between, fold, uniform, whole
+
+SQUARE, ELLIPSE, HEART = range(3)
+KIND, TURN, HUE, SATURATION, VALUE = range(5)
+LOOK = 0x5AFE
+
+SQUARE_HALF = 0.4
+ELLIPSE_HALF = (0.5, 0.325)
+# A heart is a square standing on its corner with a disc on each of its two upper sides. Its width is
+# (1 + 1/sqrt 2) times the square's side; the discs' middles are LOBE from both axes and their radius is HALF.
+HEART_SIDE = 1 / (1 + math.sqrt(0.5))
+HEART_HALF = HEART_SIDE / 2
+HEART_LOBE = HEART_SIDE * math.sqrt(0.125)
+HEART_TIP = HEART_SIDE * math.sqrt(0.5)
+
+
+class Shapes:
+    """What a shape looks like, drawn from its key. N objects of B clips, in S by S windows of T frames."""
+
+    reach = SQUARE_HALF * math.sqrt(2)
+    """The farthest that any shape of size 1 gets from the middle of its box along an axis."""
+
+    def half(
+        self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"]
+    ) -> Float[Tensor, "N B 2"]:
+        """Half the width and half the height of each shape's box, pixels."""
+        high, low = self._extent(keys)
+        return (high - low) / 2 * size[..., None]
+
+    def alpha(
+        self,
+        keys: Int[Tensor, "N B"],
+        size: Float[Tensor, "N B"],
+        x: Float[Tensor, "N B T S"],
+        y: Float[Tensor, "N B T S"],
+    ) -> Float[Tensor, "N B T S S"]:
+        """Coverage of pixels whose middles lie x and y from the middle of the shape's box, rows first."""
+        high, low = self._extent(keys)
+        middle = (high + low) / 2 * size[..., None]  # [N, B, 2], of the box, from the formula's origin
+        x = x + middle[..., 0, None, None]
+        y = y + middle[..., 1, None, None]
+        cos, sin = (part[..., None, None] for part in self._turn(keys))
+        # The shape's own axes: u to its right, v upwards out of a heart's tip.
+        u = ((x * cos)[..., None, :] + (y * sin)[..., :, None]).abs_()  # every shape is mirrored in v
+        v = (y * cos)[..., :, None] - (x * sin)[..., None, :]
+        s = size[..., None, None, None]
+        kind = whole(fold(keys, LOOK), KIND, 3)[..., None, None, None]
+        distance = torch.where(kind == SQUARE, _square(u, v, s), _ellipse(u, v, s))
+        distance = torch.where(kind == HEART, _heart(u, v, s), distance)
+        return distance.neg_().add_(0.5).clamp_(0, 1)
+
+    def _turn(self, keys: Int[Tensor, "N B"]) -> tuple[Float[Tensor, "N B"], Float[Tensor, "N B"]]:
+        angle = uniform(fold(keys, LOOK), TURN) * (2 * math.pi)
+        return angle.cos(), angle.sin()
+
+    def _extent(self, keys: Int[Tensor, "N B"]) -> tuple[Float[Tensor, "N B 2"], Float[Tensor, "N B 2"]]:
+        """Highest and lowest x and y of each shape of size 1, from its formula's origin."""
+        cos, sin = self._turn(keys)
+        # Columns: how far a step along u and along v goes in x, and in y.
+        along_u = torch.stack((cos, sin), -1)
+        along_v = torch.stack((-sin, cos), -1)
+        kind = whole(fold(keys, LOOK), KIND, 3)[..., None]
+        square = SQUARE_HALF * (along_u.abs() + along_v.abs())
+        ellipse = ((ELLIPSE_HALF[0] * along_u) ** 2 + (ELLIPSE_HALF[1] * along_v) ** 2).sqrt()
+        even = torch.where(kind == SQUARE, square, ellipse)
+        lobes = HEART_LOBE * along_u.abs()
+        high = torch.maximum(lobes + HEART_LOBE * along_v + HEART_HALF, -HEART_TIP * along_v)
+        low = -torch.maximum(lobes - HEART_LOBE * along_v + HEART_HALF, HEART_TIP * along_v)
+        return torch.where(kind == HEART, high, even), torch.where(kind == HEART, low, -even)
+
+
+def _square(u: Tensor, v: Tensor, size: Tensor) -> Tensor:
+    return torch.maximum(u, v.abs()) - SQUARE_HALF * size
+
+
+def _ellipse(u: Tensor, v: Tensor, size: Tensor) -> Tensor:
+    """f / |grad f| for f = |p / axes| - 1: exact on the rim, where alone it matters."""
+    p = u / (ELLIPSE_HALF[0] * size)
+    q = v / (ELLIPSE_HALF[1] * size)
+    ring = torch.hypot(p, q).clamp_(min=1e-6)
+    slope = torch.hypot(p / (ELLIPSE_HALF[0] * size), q / (ELLIPSE_HALF[1] * size)).clamp_(min=1e-6)
+    return (ring - 1) * ring / slope
+
+
+def _heart(u: Tensor, v: Tensor, size: Tensor) -> Tensor:
+    corner = (u + v.abs()) * math.sqrt(0.5)
+    lobe = torch.hypot(u - HEART_LOBE * size, v - HEART_LOBE * size)
+    return torch.minimum(corner, lobe) - HEART_HALF * size
+
+
+def colours(keys: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape 3"]:
+    """A saturated colour per object: any hue, saturation from 0.75 and value from 0.8 up to 1."""
+    look = fold(keys, LOOK)
+    wheel = uniform(look, HUE)[..., None] * 6
+    # The distance around the wheel from each primary: 1 within a sixth of it, falling to 0 at two sixths.
+    turns = torch.stack([(wheel[..., 0] + shift) % 6 for shift in (0.0, 4.0, 2.0)], -1)
+    pure = ((turns - 3).abs() - 1).clamp(0, 1)
+    saturation = between(look, SATURATION, 0.75, 1)[..., None]
+    value = between(look, VALUE, 0.8, 1)[..., None]
+    return value * (1 - saturation * (1 - pure))

@@ -1,0 +1,5 @@
+"""The one error a user of SCALOR meets: a sentence that names the field, the value and the fix."""
+
+
+class InputError(ValueError):
+    """Something handed in from outside cannot be used. The command line prints it and exits with code 2."""

@@ -1,0 +1,194 @@
+"""How well objects are found and followed. The front door is `evaluate_tracks(tracks, truth, size)`.
+
+For a test set in several batches, add up `count_tracks` of each and take `.report()` of the sum: counts are
+summed over clips before any ratio. The rules (who counts, which gates) are told in `matching` and `tracking`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from scalor.data.clip import Truth
+from scalor.evaluation.counting import BirthCounts, CountErrors, birth_counts, count_errors
+from scalor.evaluation.hota import HotaCounts, hota_counts
+from scalor.evaluation.matching import FramePair, Gate, iou_gate, pair_up, paper_gate, strict_gate
+from scalor.evaluation.tracking import (
+    ClearCounts,
+    IdentityCounts,
+    clear_counts,
+    identity_counts,
+    match_sequence,
+)
+from scalor.tracks import Tracks
+
+__all__ = [
+    "FramePair",
+    "Gate",
+    "GateCounts",
+    "GateScores",
+    "TrackingCounts",
+    "TrackingReport",
+    "count_tracks",
+    "evaluate_tracks",
+    "iou_gate",
+    "pair_up",
+    "paper_gate",
+    "strict_gate",
+]
+
+
+@dataclass(frozen=True)
+class GateScores:
+    """What one gate says. `plain_mota` counts every object in view, also those that others hide."""
+
+    mota: float
+    motp: float
+    """Mean distance of matches in pixels; for the IoU gate their mean IoU."""
+    precision: float
+    recall: float
+    idf1: float
+    switches: int
+    fragmentations: int
+    misses: int
+    false_positives: int
+    objects: int
+    mostly_tracked: float
+    """Share of true identities found in at least 80 % of their frames."""
+    mostly_lost: float
+    """Share of true identities found in less than 20 % of their frames."""
+    plain_mota: float
+
+
+@dataclass(frozen=True)
+class TrackingReport:
+    """The numbers of one model on one test set. Anything that had nothing to measure is nan."""
+
+    paper: GateScores
+    strict: GateScores
+    iou: GateScores
+    hota: float
+    """Like its parts `deta`, `assa` and `loca` from box IoU, ignored objects taken out by the IoU gate."""
+    deta: float
+    assa: float
+    loca: float
+    count_mae: float
+    """Predictions on ignored objects (paper gate) do not count."""
+    plain_count_mae: float
+    propagation_rate: float
+    discoveries_per_clip: float
+    clips: int
+
+    def to_dict(self) -> dict[str, float]:
+        """Flat, for JSON: `paper_mota`, `strict_idf1`, ..., `hota`, `count_mae`, ...; nan stays nan."""
+        flat: dict[str, float] = {}
+        for name, value in asdict(self).items():
+            if isinstance(value, dict):
+                flat.update({f"{name}_{inner}": float(v) for inner, v in value.items()})
+            else:
+                flat[name] = float(value)
+        return flat
+
+
+@dataclass(frozen=True)
+class GateCounts:
+    """Everything counted under one gate; add two to join their clips."""
+
+    clear: ClearCounts = field(default_factory=ClearCounts)
+    plain: ClearCounts = field(default_factory=ClearCounts)
+    identity: IdentityCounts = field(default_factory=IdentityCounts)
+
+    def __add__(self, other: "GateCounts") -> "GateCounts":
+        return GateCounts(self.clear + other.clear, self.plain + other.plain, self.identity + other.identity)
+
+    def scores(self) -> GateScores:
+        clear = self.clear
+        identities = clear.identities or float("nan")
+        return GateScores(
+            mota=clear.mota,
+            motp=clear.motp,
+            precision=clear.precision,
+            recall=clear.recall,
+            idf1=self.identity.idf1,
+            switches=clear.switches,
+            fragmentations=clear.fragmentations,
+            misses=clear.misses,
+            false_positives=clear.false_positives,
+            objects=clear.objects,
+            mostly_tracked=clear.mostly_tracked / identities,
+            mostly_lost=clear.mostly_lost / identities,
+            plain_mota=self.plain.mota,
+        )
+
+
+@dataclass(frozen=True)
+class TrackingCounts:
+    """Everything counted on some clips; add two to join their clips."""
+
+    paper: GateCounts = field(default_factory=GateCounts)
+    strict: GateCounts = field(default_factory=GateCounts)
+    iou: GateCounts = field(default_factory=GateCounts)
+    hota: HotaCounts = field(default_factory=HotaCounts)
+    count: CountErrors = field(default_factory=CountErrors)
+    plain_count: CountErrors = field(default_factory=CountErrors)
+    births: BirthCounts = field(default_factory=BirthCounts)
+
+    def __add__(self, other: "TrackingCounts") -> "TrackingCounts":
+        return TrackingCounts(
+            self.paper + other.paper,
+            self.strict + other.strict,
+            self.iou + other.iou,
+            self.hota + other.hota,
+            self.count + other.count,
+            self.plain_count + other.plain_count,
+            self.births + other.births,
+        )
+
+    def report(self) -> TrackingReport:
+        return TrackingReport(
+            paper=self.paper.scores(),
+            strict=self.strict.scores(),
+            iou=self.iou.scores(),
+            hota=self.hota.hota,
+            deta=self.hota.deta,
+            assa=self.hota.assa,
+            loca=self.hota.loca,
+            count_mae=self.count.mae,
+            plain_count_mae=self.plain_count.mae,
+            propagation_rate=self.births.propagation_rate,
+            discoveries_per_clip=self.births.discoveries_per_clip,
+            clips=self.births.clips,
+        )
+
+
+def count_tracks(tracks: Tracks, truth: Truth, size: float) -> TrackingCounts:
+    """Everything that is counted on these clips, under the three gates. `size` is an object's, in pixels."""
+    total = TrackingCounts(births=birth_counts(tracks, clips=truth.id.shape[0]))
+    counted = pair_up(tracks, truth, size)
+    plain = pair_up(tracks, truth, size, minimum_visible=0.0)
+    for clip, plain_clip in zip(counted, plain, strict=True):
+        total += _count_clip(clip, plain_clip, size)
+    return total
+
+
+def _count_clip(clip: list[FramePair], plain_clip: list[FramePair], size: float) -> TrackingCounts:
+    gates: Mapping[str, Gate] = {g.name: g for g in (paper_gate(size), strict_gate(size), iou_gate())}
+    matches = {name: match_sequence(clip, gate) for name, gate in gates.items()}
+    plain = {name: match_sequence(plain_clip, gate) for name, gate in gates.items()}
+    by_gate = {
+        name: GateCounts(
+            clear_counts(matches[name], gate), clear_counts(plain[name], gate), identity_counts(matches[name])
+        )
+        for name, gate in gates.items()
+    }
+    return TrackingCounts(
+        paper=by_gate["paper"],
+        strict=by_gate["strict"],
+        iou=by_gate["iou"],
+        hota=hota_counts([m.pair for m in matches["iou"]], gates["iou"]),
+        count=count_errors(matches["paper"]),
+        plain_count=count_errors(plain["paper"]),
+    )
+
+
+def evaluate_tracks(tracks: Tracks, truth: Truth, size: float) -> TrackingReport:
+    """All tracking numbers of these clips. `size` is the size of an object in pixels: it sets the gates."""
+    return count_tracks(tracks, truth, size).report()

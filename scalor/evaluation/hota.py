@@ -1,0 +1,126 @@
+"""HOTA (Luiten et al. 2020): detection and association weighed evenly, at 19 levels of localisation.
+
+Semantics are TrackEval's, the authors' own code: per clip one matching that favours identities which go
+together over the whole clip, then every level alpha keeps the matched pairs at least that similar. The
+similarity is the gate's: IoU (what we report), or for a distance gate max(0, 1 - distance / (2 threshold)).
+Counts and association sums add up over clips and ratios come last, as TrackEval combines sequences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import linear_sum_assignment
+
+from scalor.evaluation.matching import FramePair, Gate, dense_ids
+
+ALPHAS = np.arange(0.05, 0.99, 0.05)
+EPSILON = float(np.finfo(float).eps)
+
+
+def _zeros() -> Float[np.ndarray, " A"]:
+    return np.zeros(len(ALPHAS))
+
+
+@dataclass(frozen=True)
+class HotaCounts:
+    """One entry per alpha; add two to join their clips.
+
+    With neither truth nor predictions everything is nan. At an alpha without a match the association is 0 and
+    the localisation 1, as in TrackEval.
+    """
+
+    true_positives: Float[np.ndarray, " A"] = field(default_factory=_zeros)
+    misses: Float[np.ndarray, " A"] = field(default_factory=_zeros)
+    false_positives: Float[np.ndarray, " A"] = field(default_factory=_zeros)
+    association: Float[np.ndarray, " A"] = field(default_factory=_zeros)
+    """Sum over matches of the share of their identities' frames that are matched to each other."""
+    localisation: Float[np.ndarray, " A"] = field(default_factory=_zeros)
+    """Sum over matches of their similarity."""
+
+    def __add__(self, other: "HotaCounts") -> "HotaCounts":
+        return HotaCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def hota(self) -> float:
+        """Mean over alphas of the geometric mean of detection and association."""
+        return float(np.sqrt(self._detection * self._association).mean())
+
+    @property
+    def deta(self) -> float:
+        return float(self._detection.mean())
+
+    @property
+    def assa(self) -> float:
+        return float(self._association.mean())
+
+    @property
+    def loca(self) -> float:
+        matched = self.true_positives > 0
+        location = np.where(matched, self.localisation / np.maximum(self.true_positives, 1), 1.0)
+        return float(location.mean()) if self._all.any() else float("nan")
+
+    @property
+    def _all(self) -> Float[np.ndarray, " A"]:
+        everything: np.ndarray = self.true_positives + self.misses + self.false_positives
+        return everything
+
+    @property
+    def _detection(self) -> Float[np.ndarray, " A"]:
+        everything = self._all
+        return np.where(everything > 0, self.true_positives / np.maximum(everything, 1), np.nan)
+
+    @property
+    def _association(self) -> Float[np.ndarray, " A"]:
+        return np.where(self._all > 0, self.association / np.maximum(self.true_positives, 1), np.nan)
+
+
+def hota_counts(sequence: Sequence[FramePair], gate: Gate) -> HotaCounts:
+    """HOTA of one clip, from which ignored objects have been taken out (`FrameMatch.pair` is so)."""
+    true_ids, pred_ids = dense_ids([f.true_id for f in sequence]), dense_ids([f.pred_id for f in sequence])
+    similarities = [pair.similarity(gate) for pair in sequence]
+    frames = list(zip(similarities, true_ids, pred_ids, strict=True))
+    # Identities run from 0, so the counts below have one entry for each of them.
+    true_frames = np.bincount(np.concatenate([*true_ids, np.zeros(0, dtype=np.int64)]))
+    pred_frames = np.bincount(np.concatenate([*pred_ids, np.zeros(0, dtype=np.int64)]))
+    total_true, total_pred = int(true_frames.sum()), int(pred_frames.sum())
+    if not total_true or not total_pred:
+        return HotaCounts(misses=_zeros() + total_true, false_positives=_zeros() + total_pred)
+
+    potential = np.zeros((len(true_frames), len(pred_frames)))
+    for similarity, true_id, pred_id in frames:
+        rivals = similarity.sum(0)[None] + similarity.sum(1)[:, None] - similarity
+        share = np.where(rivals > EPSILON, similarity / np.maximum(rivals, EPSILON), 0.0)
+        potential[true_id[:, None], pred_id[None]] += share
+    alignment = potential / (true_frames[:, None] + pred_frames[None] - potential)
+
+    alike, pairs = (
+        [],
+        [],
+    )  # of every match in the clip: its similarity and its pair of identities, as one number
+    for similarity, true_id, pred_id in frames:
+        rows, columns = linear_sum_assignment(
+            alignment[true_id[:, None], pred_id[None]] * similarity, maximize=True
+        )
+        alike.append(similarity[rows, columns])
+        pairs.append(true_id[rows] * len(pred_frames) + pred_id[columns])
+    return _at_every_alpha(np.concatenate(alike), np.concatenate(pairs), true_frames, pred_frames)
+
+
+def _at_every_alpha(
+    alike: Float[np.ndarray, " K"], pairs: np.ndarray, true_frames: np.ndarray, pred_frames: np.ndarray
+) -> HotaCounts:
+    """`pairs` number the matched identities as true * predictions + predicted."""
+    codes, index = np.unique(pairs, return_inverse=True)
+    own = true_frames[codes // len(pred_frames)] + pred_frames[codes % len(pred_frames)]
+    kept = alike[None] >= ALPHAS[:, None] - EPSILON  # [A, K]
+    matched = np.stack([np.bincount(index[k], minlength=len(codes)) for k in kept])  # [A, pairs]
+    true_positives = matched.sum(1).astype(float)
+    return HotaCounts(
+        true_positives=true_positives,
+        misses=true_frames.sum() - true_positives,
+        false_positives=pred_frames.sum() - true_positives,
+        association=(matched * matched / np.maximum(1, own[None] - matched)).sum(1),
+        localisation=(kept * alike[None]).sum(1),
+    )

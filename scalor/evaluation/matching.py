@@ -1,0 +1,229 @@
+"""Who is who in one frame: truth beside predictions, the gates a match must pass, and the best assignment.
+
+N true objects, M predictions. Boxes are x0, y0, x1, y1 in pixels and are clipped to the view before any IoU;
+centres are those of the whole objects, clipped or not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from scalor.data.clip import Truth
+from scalor.errors import InputError
+from scalor.tracks import Tracks
+
+NEAR_VIEW = 0.3
+"""A prediction counts while its centre is at most this share of an object's size outside the view."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """When a prediction may be matched to a true object: by centre distance (pixels) or by box IoU."""
+
+    name: str
+    kind: Literal["distance", "iou"]
+    threshold: float
+
+    def cost(
+        self,
+        true_box: Float[np.ndarray, "N 4"],
+        pred_box: Float[np.ndarray, "M 4"],
+        true_centre: Float[np.ndarray, "N 2"],
+        pred_centre: Float[np.ndarray, "M 2"],
+    ) -> Float[np.ndarray, "N M"]:
+        """Distance in pixels, or 1 - IoU; infinite where the pair does not pass the gate."""
+        if self.kind == "distance":
+            cost = centre_distances(true_centre, pred_centre)
+            return np.where(cost <= self.threshold, cost, np.inf)
+        overlap = box_ious(true_box, pred_box)
+        return np.where(overlap >= self.threshold, 1 - overlap, np.inf)
+
+    def similarity(
+        self,
+        true_box: Float[np.ndarray, "N 4"],
+        pred_box: Float[np.ndarray, "M 4"],
+        true_centre: Float[np.ndarray, "N 2"],
+        pred_centre: Float[np.ndarray, "M 2"],
+    ) -> Float[np.ndarray, "N M"]:
+        """In [0, 1], not cut off by the gate: IoU, or max(0, 1 - distance / (2 threshold)).
+
+        The second is 0.5 at the gate, as IoU is at the usual gate of 0.5, and 0 at twice the gate.
+        """
+        if self.kind == "distance":
+            return np.maximum(0.0, 1 - centre_distances(true_centre, pred_centre) / (2 * self.threshold))
+        return box_ious(true_box, pred_box)
+
+
+def paper_gate(size: float) -> Gate:
+    """The SCALOR paper's: centres at most two object sizes apart. Loose."""
+    return Gate("paper", "distance", 2 * size)
+
+
+def strict_gate(size: float) -> Gate:
+    """Centres at most half an object size apart."""
+    return Gate("strict", "distance", 0.5 * size)
+
+
+def iou_gate() -> Gate:
+    """Boxes that overlap with an IoU of at least 0.5."""
+    return Gate("iou", "iou", 0.5)
+
+
+def centre_distances(
+    true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]
+) -> Float[np.ndarray, "N M"]:
+    """Euclidean distances, pixels."""
+    apart = true[:, None].astype(np.float64) - pred[None]  # [N, M, 2]
+    distance: np.ndarray = np.hypot(apart[..., 0], apart[..., 1])
+    return distance
+
+
+def box_ious(true: Float[np.ndarray, "N 4"], pred: Float[np.ndarray, "M 4"]) -> Float[np.ndarray, "N M"]:
+    """Intersection over union; 0 where both boxes are empty."""
+    true, pred = true.astype(np.float64), pred.astype(np.float64)
+    shared = np.minimum(true[:, None, 2:], pred[None, :, 2:]) - np.maximum(
+        true[:, None, :2], pred[None, :, :2]
+    )
+    shared = np.maximum(shared, 0)
+    intersection = shared[..., 0] * shared[..., 1]  # [N, M]
+    true_area = (true[:, 2] - true[:, 0]) * (true[:, 3] - true[:, 1])
+    pred_area = (pred[:, 2] - pred[:, 0]) * (pred[:, 3] - pred[:, 1])
+    union = true_area[:, None] + pred_area[None] - intersection
+    iou: np.ndarray = intersection / np.where(union > 0, union, 1.0)
+    return iou
+
+
+def clip_boxes(box: Float[np.ndarray, "N 4"], view: tuple[int, int]) -> Float[np.ndarray, "N 4"]:
+    """The parts of the boxes inside a view of the given height and width."""
+    height, width = view
+    clipped: np.ndarray = np.clip(box, 0, np.array([width, height, width, height], dtype=box.dtype))
+    return clipped
+
+
+def assign(cost: Float[np.ndarray, "N M"]) -> Int[np.ndarray, " N"]:
+    """The column of each row, -1 for none: as many finite pairs as possible, then the least total cost."""
+    partner = np.full(len(cost), -1, dtype=np.int64)
+    inside = np.isfinite(cost)
+    if not inside.any():
+        return partner
+    # One forbidden pair costs more than any number of allowed ones, so no match is given up for a nearer one.
+    forbidden = 1 + cost[inside].max() * (min(cost.shape) + 1)
+    rows, columns = linear_sum_assignment(np.where(inside, cost, forbidden))
+    allowed = inside[rows, columns]
+    partner[rows[allowed]] = columns[allowed]
+    return partner
+
+
+@dataclass(frozen=True)
+class FramePair:
+    """One frame's truth beside one frame's predictions: the one form that every metric reads."""
+
+    true_id: Int[np.ndarray, " N"]
+    true_box: Float[np.ndarray, "N 4"]
+    """Clipped to the view, as `pred_box` is."""
+    true_centre: Float[np.ndarray, "N 2"]
+    ignored: Bool[np.ndarray, " N"]
+    """True objects that need not be found; a prediction that is left over and matches one is dropped."""
+    pred_id: Int[np.ndarray, " M"]
+    pred_box: Float[np.ndarray, "M 4"]
+    pred_centre: Float[np.ndarray, "M 2"]
+
+    def select(self, true: Shaped[np.ndarray, "..."], pred: Shaped[np.ndarray, "..."]) -> "FramePair":
+        """Some of the true objects and some of the predictions, by mask or by row numbers."""
+        return FramePair(
+            self.true_id[true],
+            self.true_box[true],
+            self.true_centre[true],
+            self.ignored[true],
+            self.pred_id[pred],
+            self.pred_box[pred],
+            self.pred_centre[pred],
+        )
+
+    def cost(self, gate: Gate) -> Float[np.ndarray, "N M"]:
+        return gate.cost(self.true_box, self.pred_box, self.true_centre, self.pred_centre)
+
+    def similarity(self, gate: Gate) -> Float[np.ndarray, "N M"]:
+        return gate.similarity(self.true_box, self.pred_box, self.true_centre, self.pred_centre)
+
+
+def predictions(tracks: Tracks, size: float, minimum_presence: float = 0.5) -> Tracks:
+    """The rows that count as predictions: sure enough, and centred in the view or just outside it."""
+    margin = NEAR_VIEW * size
+    height, width = tracks.size
+    x, y = tracks.centre[:, 0], tracks.centre[:, 1]
+    near = (x >= -margin) & (x <= width + margin) & (y >= -margin) & (y <= height + margin)
+    return tracks.select((tracks.presence > minimum_presence) & near)
+
+
+def pair_up(
+    tracks: Tracks, truth: Truth, size: float, minimum_visible: float = 0.2, minimum_presence: float = 0.5
+) -> list[list[FramePair]]:
+    """Truth beside predictions: one list per clip, one entry per frame.
+
+    An object in view counts when its visible share is at least `minimum_visible`, and is ignored below that;
+    with 0 every object in view counts, even one that others cover completely (the plain count).
+    """
+    clips, frames, slots = truth.id.shape
+    _check(tracks, clips, frames, (int(truth.owner.shape[2]), int(truth.owner.shape[3])))
+    found = predictions(tracks, size, minimum_presence)
+    order = np.lexsort((found.id, found.frame, found.clip))
+    pred_id, pred_box, pred_centre = found.id[order], found.box[order], found.centre[order]
+    pred_start = _starts(found.clip[order] * frames + found.frame[order], clips * frames)
+
+    flat_id = _array(truth.id).reshape(-1)
+    rows = np.flatnonzero(flat_id >= 0)
+    true_id = flat_id[rows]
+    true_box = _array(truth.box).reshape(-1, 4)[rows]
+    true_centre = _array(truth.centre).reshape(-1, 2)[rows]
+    ignored = _array(truth.visible).reshape(-1)[rows] < minimum_visible
+    true_start = _starts(rows // slots, clips * frames)
+
+    true_box, pred_box = clip_boxes(true_box, tracks.size), clip_boxes(pred_box, tracks.size)
+    pairs = []
+    for i in range(clips * frames):
+        t, p = slice(true_start[i], true_start[i + 1]), slice(pred_start[i], pred_start[i + 1])
+        pairs.append(
+            FramePair(
+                true_id[t], true_box[t], true_centre[t], ignored[t], pred_id[p], pred_box[p], pred_centre[p]
+            )
+        )
+    return [pairs[clip * frames : (clip + 1) * frames] for clip in range(clips)]
+
+
+def dense_ids(ids: Sequence[Int[np.ndarray, " _"]]) -> list[Int[np.ndarray, " _"]]:
+    """The same identities over a sequence's frames, renumbered 0, 1, 2, ... so that they index arrays."""
+    together = np.concatenate([*ids, np.zeros(0, dtype=np.int64)])
+    dense = np.unique(together, return_inverse=True)[1].reshape(-1)
+    ends = np.cumsum([len(i) for i in ids], dtype=np.int64).tolist()
+    return [dense[end - len(i) : end] for i, end in zip(ids, ends, strict=True)]
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().cpu().numpy()
+    return array
+
+
+def _starts(group: Int[np.ndarray, " K"], groups: int) -> Int[np.ndarray, " _"]:
+    """Where each group's rows begin in sorted `group`, and where the last one's end."""
+    return np.searchsorted(group, np.arange(groups + 1))
+
+
+def _check(tracks: Tracks, clips: int, frames: int, view: tuple[int, int]) -> None:
+    if tracks.size != view:
+        raise InputError(f"tracks.size is {tracks.size} and the truth's frames are {view}: they must agree.")
+    for name, rows, bound in (("clip", tracks.clip, clips), ("frame", tracks.frame, frames)):
+        if len(rows) and not 0 <= rows.min() <= rows.max() < bound:
+            raise InputError(
+                f"tracks.{name} runs from {rows.min()} to {rows.max()} and the truth has {bound} of them: "
+                "hand in the tracks of exactly these clips, numbered from 0."
+            )
+    keys = np.stack([tracks.clip, tracks.frame, tracks.id])
+    keys = keys[:, np.lexsort(keys)]
+    if (keys[:, 1:] == keys[:, :-1]).all(0).any():
+        raise InputError("tracks.id: an id appears twice in one frame; an object has one row per frame.")

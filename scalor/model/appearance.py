@@ -1,0 +1,32 @@
+"""How objects look: the glimpse encoder and decoder shared by discovery and propagation."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from scalor.config import ModelConfig
+from scalor.distributions import Normal, positive
+from scalor.model.decoders import GlimpseDecoder, Sprite
+from scalor.model.encoders import GlimpseEncoder
+
+CODE = 128
+"""Length of a glimpse's code."""
+
+
+class Appearance(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.encoder = GlimpseEncoder(config.glimpse, CODE)
+        self.what = nn.Linear(CODE, 2 * config.what_dim)
+        self.decoder = GlimpseDecoder(config.what_dim, config.glimpse)
+
+    def infer(self, glimpses: Float[Tensor, "B N 3 P P"]) -> Normal:
+        """q(z_what | glimpse)."""
+        return self.what_of(self.encoder(glimpses))
+
+    def what_of(self, code: Float[Tensor, "B N code"]) -> Normal:
+        mean, raw = self.what(code).float().chunk(2, -1)
+        return Normal(mean, positive(raw))
+
+    def draw(self, z_what: Float[Tensor, "B N what"]) -> Sprite:
+        sprite: Sprite = self.decoder(z_what)
+        return sprite

@@ -1,0 +1,48 @@
+"""The door for frames from outside: every wrong shape, type or range gets one clear sentence."""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from scalor.errors import InputError
+
+
+def check_frames(
+    frames: object, cell: tuple[int, int], minimum: int = 2
+) -> Float[Tensor, "B T 3 H W"]:
+    """Frames as a float tensor with a batch dimension; `minimum` is the fewest frames that make sense."""
+    if isinstance(frames, np.ndarray):
+        if frames.dtype.kind not in "fiub":
+            raise InputError(f"frames has type {frames.dtype}: give numbers, floats in [0, 1].")
+        frames = torch.from_numpy(np.ascontiguousarray(frames))
+    if not isinstance(frames, Tensor):
+        raise InputError(f"frames is a {type(frames).__name__}: give a numpy array or a torch tensor.")
+    if not frames.is_floating_point():
+        raise InputError(
+            f"frames has type {frames.dtype}: give floats in [0, 1], for example frames.astype('float32') / 255."
+        )
+    if frames.ndim not in (4, 5) or frames.shape[-3] != 3:
+        raise InputError(
+            f"frames has shape {list(frames.shape)}: give [T, 3, H, W] or [B, T, 3, H, W], colour before height."
+        )
+    batch = frames.float() if frames.ndim == 5 else frames.float()[None]
+    if batch.shape[0] == 0 or batch.shape[1] < minimum:
+        raise InputError(
+            f"frames has shape {list(frames.shape)}: it needs at least {minimum} "
+            f"frame{'s' if minimum > 1 else ''} to work on."
+        )
+    for axis, size, side in zip(("height", "width"), batch.shape[-2:], cell, strict=True):
+        if size == 0 or size % side:
+            raise InputError(
+                f"frames has shape {list(frames.shape)}: the {axis} {size} must be a multiple of the model's "
+                f"{side} px cells, for example {max(1, round(size / side)) * side}."
+            )
+    if not bool(torch.isfinite(batch).all()):
+        raise InputError("frames holds NaN or infinite pixels: replace them, for example with numpy.nan_to_num.")
+    low, high = float(batch.min()), float(batch.max())
+    if low < 0 or high > 1:
+        raise InputError(
+            f"frames ranges from {low:g} to {high:g}: pixels must lie in [0, 1]; divide 8-bit values by 255."
+        )
+    return batch

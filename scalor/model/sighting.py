@@ -1,0 +1,79 @@
+"""From slots to `Tracks`: the tight box, identity and visible mask of every live object in a frame."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from scalor.model.decoders import Sprite
+from scalor.model.geometry import paste, tight_box
+from scalor.model.rendering import alpha
+from scalor.model.state import ObjectState, Roster
+from scalor.tracks import Tracks
+
+
+class Sighting(NamedTuple):
+    """One frame of B clips, slot by slot; an id of -1 marks an empty slot."""
+
+    id: Int[Tensor, "B K"]
+    box: Float[Tensor, "B K 4"]
+    presence: Float[Tensor, "B K"]
+    discovered: Bool[Tensor, "B K"]
+    masks: Bool[Tensor, "B K H W"] | None
+
+
+def sight(
+    objects: ObjectState,
+    roster: Roster,
+    sprite: Sprite,
+    discovered: Bool[Tensor, "B K"],
+    frame: tuple[int, int],
+    masks: bool,
+) -> Sighting:
+    return Sighting(
+        roster.id,
+        tight_box(sprite.mask, objects.where),
+        objects.presence[..., 0],
+        discovered,
+        visible_masks(objects, sprite, frame) if masks else None,
+    )
+
+
+def visible_masks(
+    objects: ObjectState, sprite: Sprite, frame: tuple[int, int]
+) -> Bool[Tensor, "B K H W"]:
+    """The pixels that show each object: its mask is on, and no nearer object covers it."""
+    b, k = objects.where.shape[:2]
+    opacity = alpha(objects, sprite)
+    near = torch.sigmoid(-objects.z_depth)[..., None, None]
+    layers = torch.cat([opacity, opacity * near], 2).flatten(0, 1)[:, None]  # [B*K, 1, 2, P, P]
+    canvas = paste(layers, objects.where.flatten(0, 1)[:, None], frame).unflatten(0, (b, k))
+    nearest = canvas[:, :, 1].argmax(1, keepdim=True)  # [B, 1, H, W]
+    mine = nearest == torch.arange(k, device=nearest.device)[:, None, None]
+    return mine & (canvas[:, :, 0] > 0.5)
+
+
+def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame: int = 0) -> Tracks:
+    """The rows of all live objects, sorted by clip, frame and id."""
+    ids = torch.stack([s.id for s in sightings], 1).cpu().numpy()  # [B, T, K]
+    clip, frame, slot = np.nonzero(ids >= 0)
+    order = np.lexsort((ids[clip, frame, slot], frame, clip))
+    at = clip[order], frame[order], slot[order]
+
+    def column(values: list[Tensor]) -> np.ndarray:
+        rows: np.ndarray = torch.stack(values, 1).cpu().numpy()[at]
+        return rows
+
+    masks = [s.masks for s in sightings if s.masks is not None]
+    return Tracks(
+        clip=at[0],
+        frame=at[1] + first_frame,
+        id=ids[at],
+        box=column([s.box for s in sightings]),
+        presence=column([s.presence for s in sightings]),
+        discovered=column([s.discovered for s in sightings]),
+        size=size,
+        masks=column(masks) if masks else None,
+    )

@@ -1,0 +1,193 @@
+"""One function per experiment, each returning a whole `Config`. Scenes follow the benchmark's five densities.
+
+A name on the command line (`scalor train shapes-md`) is a function here with dashes for underscores.
+"""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import replace
+
+from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
+from scalor.errors import InputError
+
+PRESETS: dict[str, Callable[[], Config]] = {}
+
+
+def preset(make: Callable[[], Config]) -> Callable[[], Config]:
+    PRESETS[make.__name__.replace("_", "-")] = make
+    return make
+
+
+def get_preset(name: str) -> Config:
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}" if near else "`scalor presets` lists them all"
+        raise InputError(f"preset is {name!r}: there is no such preset; {hint}.")
+    return PRESETS[name]()
+
+
+def describe(name: str) -> str:
+    """The first line of a preset's docstring."""
+    return (PRESETS[name].__doc__ or "").strip().splitlines()[0]
+
+
+def density(
+    kind: str, objects: tuple[int, int], size: float, slots: int, grid: tuple[int, int] = (8, 8)
+) -> Config:
+    """A 64x64 scene of one density, and a model with room for it."""
+    scene = SceneConfig(kind=kind, objects=objects, size=size)
+    model = ModelConfig(grid=grid, slots=slots, proposals=min(slots, 16), object_size=(size, size))
+    return Config(model=model, scene=scene, test=scene, train=TrainConfig())
+
+
+@preset
+def shapes_tiny() -> Config:
+    """1-3 shapes on 32x32 frames: learns on two CPU cores in about five minutes."""
+    scene = SceneConfig(frame=(32, 32), objects=(1, 3), size=9.0)
+    return Config(
+        model=ModelConfig(
+            frame=(32, 32),
+            grid=(4, 4),
+            slots=6,
+            proposals=4,
+            object_size=(9.0, 9.0),
+            glimpse=12,
+            what_dim=8,
+            feature_dim=32,
+            tracker_dim=64,
+            prior_dim=32,
+        ),
+        scene=scene,
+        test=scene,
+        train=TrainConfig(
+            steps=4_000,
+            learning_rate=1e-3,
+            lengths=((0, 2), (1_500, 4)),
+            temperature=(1.0, 0.3, 3_000),
+            gradients_through_time=4_000,
+            save_every=500,
+        ),
+    )
+
+
+@preset
+def shapes_vld() -> Config:
+    """Shapes, very low density: 2-4 objects of 14 px."""
+    return density("shapes", (2, 4), 14.0, slots=8)
+
+
+@preset
+def shapes_ld() -> Config:
+    """Shapes, low density: 8-11 objects of 12 px."""
+    return density("shapes", (8, 11), 12.0, slots=16)
+
+
+@preset
+def shapes_md() -> Config:
+    """Shapes, medium density: 18-24 objects of 9 px."""
+    return density("shapes", (18, 24), 9.0, slots=32)
+
+
+@preset
+def shapes_hd() -> Config:
+    """Shapes, high density: 50-64 objects of 6.5 px."""
+    return density("shapes", (50, 64), 6.5, slots=72)
+
+
+@preset
+def shapes_vhd() -> Config:
+    """Shapes, very high density: 90-110 objects of 5 px, on a finer grid than the paper's."""
+    return density("shapes", (90, 110), 5.0, slots=128, grid=(16, 16))
+
+
+@preset
+def mnist_vld() -> Config:
+    """Moving MNIST, very low density: 2-4 digits of 14 px."""
+    return density("mnist", (2, 4), 14.0, slots=8)
+
+
+@preset
+def mnist_ld() -> Config:
+    """Moving MNIST, low density: 8-11 digits of 12 px."""
+    return density("mnist", (8, 11), 12.0, slots=16)
+
+
+@preset
+def mnist_md() -> Config:
+    """Moving MNIST, medium density: 18-24 digits of 9 px."""
+    return density("mnist", (18, 24), 9.0, slots=32)
+
+
+@preset
+def mnist_hd() -> Config:
+    """Moving MNIST, high density: 50-64 digits of 6.5 px."""
+    return density("mnist", (50, 64), 6.5, slots=72)
+
+
+@preset
+def shapes_background() -> Config:
+    """High-density shapes over moving textures."""
+    config = shapes_hd()
+    scene = replace(config.scene, background=True)
+    return replace(config, model=replace(config.model, background=True), scene=scene, test=scene)
+
+
+@preset
+def shapes_length() -> Config:
+    """Medium density trained on 10 frames, tested on 20."""
+    config = shapes_md()
+    return replace(config, test=replace(config.test, length=20))
+
+
+@preset
+def shapes_crowd() -> Config:
+    """Trained on 15-25 shapes, tested on 50-60."""
+    config = density("shapes", (15, 25), 6.5, slots=72)
+    return replace(config, test=replace(config.test, objects=(50, 60)))
+
+
+@preset
+def mnist_unseen() -> Config:
+    """Trained on digits 0-5, tested on digits 6-9."""
+    config = mnist_md()
+    return replace(
+        config,
+        scene=replace(config.scene, digits=(0, 1, 2, 3, 4, 5)),
+        test=replace(config.test, digits=(6, 7, 8, 9)),
+    )
+
+
+@preset
+def shapes_dense_discovery() -> Config:
+    """10-15 new shapes at the first, fifth and ninth frame."""
+    config = density("shapes", (10, 15), 7.0, slots=48)
+    scene = replace(config.scene, births=(0, 4, 8))
+    return replace(config, model=replace(config.model, proposals=32), scene=scene, test=scene)
+
+
+@preset
+def mnist_occlusion() -> Config:
+    """Digits that steer towards each other."""
+    config = density("mnist", (8, 11), 12.0, slots=16)
+    scene = replace(config.scene, steer=True)
+    return replace(config, scene=scene, test=scene)
+
+
+@preset
+def shapes_ablation() -> Config:
+    """6-36 shapes; switch model.rejection and model.attention off to repeat the paper's ablation."""
+    return density("shapes", (6, 36), 9.0, slots=48)
+
+
+@preset
+def shapes_xhd() -> Config:
+    """Beyond the paper: medium density trained at 64x64, tested on 400-500 shapes of 9 px at 256x256."""
+    config = density("shapes", (18, 24), 9.0, slots=640)
+    return replace(config, test=replace(config.test, frame=(256, 256), objects=(400, 500)))
+
+
+@preset
+def shapes_thousand() -> Config:
+    """Beyond the paper, for scaling: 1,000 shapes of 9 px at 512x512."""
+    config = density("shapes", (18, 24), 9.0, slots=1_280)
+    return replace(config, test=replace(config.test, frame=(512, 512), objects=(1_000, 1_000)))

@@ -1,0 +1,32 @@
+"""What changes during training, as pure functions of the step."""
+
+import math
+from dataclasses import dataclass
+
+from scalor.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class Anneals:
+    """The values in force at one step."""
+
+    temperature: float
+    presence_prior: float
+    length: int
+    """Frames in a training sequence."""
+    cut_gradients: bool
+    """Whether gradients end at each frame."""
+
+
+def anneals(train: TrainConfig, step: int) -> Anneals:
+    first, last, steps = train.temperature
+    temperature = first + (last - first) * progress(step, steps)
+    low, high, steps = train.presence_prior
+    presence_prior = math.exp(math.log(low) + (math.log(high) - math.log(low)) * progress(step, steps))
+    length = next(frames for start, frames in reversed(train.lengths) if step >= start)
+    return Anneals(temperature, presence_prior, length, step < train.gradients_through_time)
+
+
+def progress(step: int, steps: int) -> float:
+    """0 at the first step, 1 from `steps` on."""
+    return min(1.0, step / steps) if steps else 1.0

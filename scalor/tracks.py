@@ -1,0 +1,87 @@
+"""`Tracks`: what tracking gives, one row per object and frame, in the forms other tools read."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from scalor.errors import InputError
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Rows are sorted by clip, frame and id. `size` is the frames' height and width in pixels."""
+
+    clip: Int[np.ndarray, " N"]
+    frame: Int[np.ndarray, " N"]
+    id: Int[np.ndarray, " N"]
+    box: Float[np.ndarray, "N 4"]
+    """x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1)."""
+    presence: Float[np.ndarray, " N"]
+    """How sure the model is that the object is there, 0 to 1."""
+    discovered: Bool[np.ndarray, " N"]
+    """Whether the object was found in this very frame rather than followed from the one before."""
+    size: tuple[int, int]
+    masks: Bool[np.ndarray, "N H W"] | None = None
+    """The pixels that show the object (hidden parts excluded), when asked for."""
+
+    def __post_init__(self) -> None:
+        rows = len(self.id)
+        for name in ("clip", "frame", "box", "presence", "discovered"):
+            assert len(getattr(self, name)) == rows, (name, rows)
+        assert self.box.shape == (rows, 4), self.box.shape
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def select(self, rows: Bool[np.ndarray, " N"]) -> "Tracks":
+        """The rows where `rows` is true."""
+        return Tracks(
+            clip=self.clip[rows],
+            frame=self.frame[rows],
+            id=self.id[rows],
+            box=self.box[rows],
+            presence=self.presence[rows],
+            discovered=self.discovered[rows],
+            size=self.size,
+            masks=None if self.masks is None else self.masks[rows],
+        )
+
+    def of_clip(self, clip: int) -> "Tracks":
+        """The rows of one clip of a batch."""
+        return self.select(self.clip == clip)
+
+    @property
+    def centre(self) -> Float[np.ndarray, "N 2"]:
+        """x and y of the box centres, pixels."""
+        centre: np.ndarray = (self.box[:, :2] + self.box[:, 2:]) / 2
+        return centre
+
+    def to_csv(self, path: str | Path) -> None:
+        """Columns: clip, frame (from 0), id, x0, y0, x1, y1 (pixels), presence, discovered (0 or 1)."""
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["clip", "frame", "id", "x0", "y0", "x1", "y1", "presence", "discovered"])
+            for i in range(len(self)):
+                box = [f"{v:.3f}" for v in self.box[i]]
+                writer.writerow(
+                    [self.clip[i], self.frame[i], self.id[i], *box]
+                    + [f"{self.presence[i]:.4f}", int(self.discovered[i])]
+                )
+
+    def to_mot(self, path: str | Path) -> None:
+        """MOTChallenge text: frame and id from 1, left, top, width, height, confidence, -1, -1, -1."""
+        if len(self) and self.clip.min() != self.clip.max():
+            raise InputError(
+                f"these tracks hold {len(np.unique(self.clip))} clips and a MOTChallenge file holds one: "
+                "write them one by one with tracks.of_clip(i).to_mot(path)."
+            )
+        with open(path, "w") as file:
+            for i in range(len(self)):
+                x0, y0, x1, y1 = self.box[i]
+                file.write(
+                    f"{self.frame[i] + 1},{self.id[i] + 1},{x0:.3f},{y0:.3f},{x1 - x0:.3f},{y1 - y0:.3f},"
+                    f"{self.presence[i]:.4f},-1,-1,-1\n"
+                )

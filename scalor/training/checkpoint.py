@@ -1,0 +1,165 @@
+"""Checkpoints: safetensors with the config and provenance in the header. No pickle, no half-written file.
+
+A run folder holds `model.safetensors` (weights: what `scalor.load` reads) and `resume.safetensors` (weights,
+optimiser and random state together, so that one rename moves a run from one good state to the next).
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from scalor.config import Config
+from scalor.errors import InputError
+from scalor.model.scalor import SCALOR
+
+FORMAT = "scalor-1"
+MODEL_FILE, RESUME_FILE = "model.safetensors", "resume.safetensors"
+WEIGHTS = Path(__file__).parent.parent / "weights"
+"""Weights that ship with the package, loaded by name."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds."""
+
+    config: Config
+    provenance: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def provenance(config: Config, step: int, device: torch.device, command: str | None = None) -> dict[str, Any]:
+    """Where weights come from: enough to make them again."""
+    hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
+    return {
+        "command": command or " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "commit": commit(),
+        "seed": config.train.seed,
+        "step": step,
+        "hardware": hardware,
+        "torch": torch.__version__,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+    }
+
+
+def commit() -> str:
+    """The commit of the source tree, if it is one; `SCALOR_COMMIT` names it where git cannot."""
+    if "SCALOR_COMMIT" in os.environ:
+        return os.environ["SCALOR_COMMIT"]
+    here = Path(__file__).parent
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=here, capture_output=True, text=True
+        )
+    except OSError:
+        return "unknown"
+    return found.stdout.strip() if found.returncode == 0 else "unknown"
+
+
+def write(path: Path, tensors: dict[str, Tensor], config: Config, origin: dict[str, Any]) -> None:
+    """Write beside, flush to the disk, then rename: the file under the final name is always whole."""
+    header = {"format": FORMAT, "config": json.dumps(config.to_dict()), "provenance": json.dumps(origin)}
+    data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, header)
+    beside = path.with_name(path.name + ".part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InputError(
+            f"checkpoint {path} cannot be written ({error.strerror}): free some space or choose another "
+            "folder; what was saved before is untouched."
+        ) from error
+
+
+def read(path: Path) -> Checkpoint:
+    """A whole checkpoint, or one sentence saying why not."""
+    if not path.exists():
+        raise InputError(f"checkpoint {path} does not exist: check the path, or train one with `scalor train`.")
+    try:
+        with safe_open(path, "pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"checkpoint {path} cannot be read ({error}): it is truncated or no safetensors file; use another copy."
+        ) from error
+    if header.get("format") != FORMAT:
+        raise InputError(
+            f"checkpoint {path} was not written by scalor (format {header.get('format')!r}, not {FORMAT!r}): "
+            "give a file that `scalor train` made."
+        )
+    return Checkpoint(
+        Config.from_dict(json.loads(header["config"])), json.loads(header["provenance"]), tensors
+    )
+
+
+def find(name_or_path: str | Path) -> Path:
+    """A shipped name, a run folder or a file, as a file."""
+    shipped = WEIGHTS / f"{name_or_path}.safetensors"
+    if shipped.is_file():
+        return shipped
+    path = Path(name_or_path)
+    if path.is_dir():
+        return path / MODEL_FILE
+    if not path.exists():
+        names = ", ".join(sorted(file.stem for file in WEIGHTS.glob("*.safetensors"))) or "none"
+        raise InputError(
+            f"weights {str(name_or_path)!r} are neither shipped nor a file: shipped weights are {names}; "
+            "or give a run folder or a .safetensors file."
+        )
+    return path
+
+
+def fill(model: SCALOR, tensors: dict[str, Tensor], path: Path) -> None:
+    """Load weights that fit exactly, or say what does not."""
+    own = model.state_dict()
+    missing, extra = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
+    if missing or extra:
+        raise InputError(
+            f"checkpoint {path} does not fit the model: {len(missing)} tensors are missing and {len(extra)} "
+            f"unknown (first: {(missing + extra)[0]}); use the config it was trained with."
+        )
+    for name, tensor in tensors.items():
+        if own[name].shape != tensor.shape:
+            raise InputError(
+                f"checkpoint {path} has other sizes: {name} is {list(tensor.shape)}, the model wants "
+                f"{list(own[name].shape)}; use the config it was trained with."
+            )
+    model.load_state_dict(tensors)
+
+
+def load(name_or_path: str | Path, device: str | torch.device = "cpu") -> SCALOR:
+    """A trained model, by shipped name (`shapes-md`), run folder or file."""
+    path = find(name_or_path)
+    checkpoint = read(path)
+    model = SCALOR(checkpoint.config.model)
+    weights = {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith("training/")}
+    fill(model, {name: tensor.float() for name, tensor in weights.items()}, path)
+    return model.to(pick_device(device)).eval()
+
+
+def pick_device(name: str | torch.device) -> torch.device:
+    """`auto` takes the GPU where there is one."""
+    if str(name) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"device is {name!r}: choose auto, cpu or cuda.") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device is {name!r}: this machine has no CUDA GPU; use cpu or auto.")
+    return device

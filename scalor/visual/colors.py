@@ -1,0 +1,55 @@
+"""One bright colour per object id, the same in boxes, masks and trajectories of every picture we make.
+
+Hues advance by the golden ratio, so ids born one after the other lie far apart on the colour circle and a new
+id always falls into the widest gap left by its elders. The circle is that of OKLCH, where equal steps look
+equally different; on the HSV circle a third of all ids would be some green.
+"""
+
+import numpy as np
+from jaxtyping import Int, UInt8
+
+GOLDEN = (5**0.5 - 1) / 2
+FIRST_HUE = 0.08
+"""Id 0 is a warm red."""
+LIGHTNESS = 0.75
+HUE_LIGHTNESS = 0.10
+"""Yellow is brightest and blue darkest, as in a rainbow: a dark yellow would be olive, a light blue pale."""
+YELLOW = 0.3
+ID_LIGHTNESS = np.array([0.0, 0.08, -0.08])
+"""Cycled by id, so that the ids whose hues come close again (8 apart, 13 apart) differ in lightness."""
+CHROMA = 0.16
+"""As vivid as most hues can be on a screen: beyond, colours are clipped and neighbours fall together."""
+
+# OKLab to linear sRGB: Björn Ottosson, https://bottosson.github.io/posts/oklab/
+_OKLAB_TO_LMS = np.array(
+    [[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]]
+)
+_LMS_TO_RGB = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]
+)
+
+
+def colors_of(ids: Int[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
+    """RGB colours of object ids."""
+    hue = (FIRST_HUE + GOLDEN * ids) % 1.0
+    lightness = LIGHTNESS + HUE_LIGHTNESS * np.cos(2 * np.pi * (hue - YELLOW))
+    lightness = lightness + ID_LIGHTNESS[ids % len(ID_LIGHTNESS)]
+    angle = 2 * np.pi * hue
+    oklab = np.stack([lightness, CHROMA * np.cos(angle), CHROMA * np.sin(angle)], axis=-1)
+    linear = np.clip((oklab @ _OKLAB_TO_LMS.T) ** 3 @ _LMS_TO_RGB.T, 0, 1)
+    srgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    colors: np.ndarray = np.round(255 * srgb).astype(np.uint8)
+    return colors
+
+
+def label_picture(labels: Int[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
+    """An integer label map as a picture: each id in its colour, negative labels (the background) black."""
+    # Colours are computed once per id and then looked up: a label map has many pixels and few ids.
+    ids, index = np.unique(labels, return_inverse=True)
+    palette = np.where(ids[:, None] < 0, np.uint8(0), colors_of(ids))
+    picture: np.ndarray = palette[index.reshape(labels.shape)]
+    return picture

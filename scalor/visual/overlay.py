@@ -1,0 +1,240 @@
+"""Tracks drawn onto frames: boxes, ids, trajectories, masks and a mark on newly discovered objects.
+
+Everything is painted with numpy alone, without anti-aliasing, after the frames were enlarged: a box of a
+64 x 64 video keeps its subpixel position on the 512 x 512 picture.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
+
+from scalor.errors import InputError
+from scalor.tracks import Tracks
+from scalor.visual.colors import colors_of
+
+TARGET_SIDE = 512
+"""Small frames are enlarged until their longer side has about this many pixels."""
+MASK_STRENGTH = 0.5
+INK = 16
+"""Grey level of digits and of the rim around the discovery mark."""
+WHITE = 255
+
+# 3 x 5 digits, a row of 3 bits per figure.
+_DIGITS = {
+    "0": (7, 5, 5, 5, 7),
+    "1": (2, 6, 2, 2, 7),
+    "2": (7, 1, 7, 4, 7),
+    "3": (7, 1, 7, 1, 7),
+    "4": (5, 5, 7, 1, 1),
+    "5": (7, 4, 7, 1, 7),
+    "6": (7, 4, 7, 5, 7),
+    "7": (7, 1, 2, 2, 2),
+    "8": (7, 5, 7, 5, 7),
+    "9": (7, 5, 7, 1, 7),
+}
+
+
+def overlay(
+    frames: Float[np.ndarray, "T 3 H W"] | Float[Tensor, "T 3 H W"],
+    tracks: Tracks,
+    *,
+    scale: int | None = None,
+    trails: int = 10,
+    labels: bool = True,
+    masks: bool = False,
+    first: int = 0,
+) -> UInt8[np.ndarray, "T h w 3"]:
+    """Frames in [0, 1], enlarged `scale` times, with `tracks` drawn on them.
+
+    trails: over how many past frames the trajectories fade; 0 draws none.
+    first: the number, as in `tracks.frame`, of `frames[0]`, to draw a long video piece by piece.
+    """
+    array = frames.detach().float().cpu().numpy() if isinstance(frames, Tensor) else frames
+    _check(array, tracks, scale, trails, masks)
+    height, width = tracks.size
+    scale = scale or max(1, round(TARGET_SIDE / max(height, width)))
+    longer = scale * max(height, width)
+    thickness = 1 if longer < 300 else 2
+    colors = colors_of(tracks.id)
+    boxes = np.round(tracks.box * scale).astype(int)
+    in_view = (boxes[:, 2:] > 0).all(axis=1) & (boxes[:, :2] < (width * scale, height * scale)).all(axis=1)
+    centres = tracks.centre * scale
+    starts, ends = _segments(tracks, trails)
+
+    pictures = np.empty((len(array), height * scale, width * scale, 3), np.uint8)
+    for t, picture in enumerate(pictures, start=first):
+        rows = np.flatnonzero((tracks.frame == t) & in_view)
+        frame = array[t - first]
+        if masks and tracks.masks is not None:
+            frame = _tinted(frame, tracks.masks[rows], colors[rows])
+        _enlarge_into(picture, frame)
+        age = t - tracks.frame[ends]
+        recent = (age >= 0) & (age < trails)
+        if recent.any():
+            strength = 1 - age[recent] / trails
+            a, b = starts[recent], ends[recent]
+            _draw_lines(picture, centres[a], centres[b], colors[b], strength, thickness)
+        for row in rows:
+            _draw_box(picture, boxes[row], colors[row], thickness)
+        # Labels and marks come after all boxes: where objects crowd, no line may cross a number.
+        for row in rows:
+            if labels:
+                _draw_label(picture, int(tracks.id[row]), boxes[row], colors[row], _digit_size(longer))
+            if tracks.discovered[row]:
+                _draw_mark(picture, centres[row], radius=2 + _digit_size(longer))
+    return pictures
+
+
+@lru_cache(maxsize=4096)
+def number_bitmap(number: int, size: int = 1) -> Bool[np.ndarray, "h w"]:
+    """The figures of a number side by side, 3 x 5 dots each, a dot being `size` pixels wide.
+
+    The array is shared between calls: read it only.
+    """
+    rows = [
+        np.array([[bits >> 2 & 1, bits >> 1 & 1, bits & 1, 0] for bits in _DIGITS[d]]) for d in str(number)
+    ]
+    bitmap = np.concatenate(rows, axis=1)[:, :-1].astype(bool)
+    return bitmap.repeat(size, axis=0).repeat(size, axis=1)
+
+
+def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, masks: bool) -> None:
+    if frames.ndim != 4 or frames.shape[1] != 3 or frames.dtype.kind != "f":
+        raise InputError(
+            f"frames are {frames.dtype} of shape {list(frames.shape)}: hand in floats in [0, 1] of shape "
+            "[T, 3, H, W]."
+        )
+    if frames.shape[2:] != tracks.size:
+        raise InputError(
+            f"frames are {frames.shape[2]} x {frames.shape[3]} pixels and tracks.size is {tracks.size[0]} x "
+            f"{tracks.size[1]}: draw the tracks on the frames they were made from."
+        )
+    # Reconstructions may overshoot [0, 1] a little and are clipped; 0..255 is a mistake.
+    if frames.size and not (frames.min() >= -0.5 and frames.max() <= 1.5):
+        raise InputError(
+            f"frames hold values from {frames.min():g} to {frames.max():g}: scale them to [0, 1]."
+        )
+    if len(tracks) and tracks.clip.min() != tracks.clip.max():
+        raise InputError(
+            f"tracks hold {len(np.unique(tracks.clip))} clips: draw one at a time with tracks.of_clip(i)."
+        )
+    if scale is not None and scale < 1:
+        raise InputError(f"scale is {scale}: give a whole number from 1, or None to choose it.")
+    if trails < 0:
+        raise InputError(f"trails is {trails}: give a number of frames from 0.")
+    if masks and tracks.masks is None:
+        raise InputError("masks is true but these tracks hold no masks: ask for masks when tracking.")
+
+
+def _digit_size(longer: int) -> int:
+    return 1 + sum(longer >= side for side in (160, 700, 1400))
+
+
+def _segments(tracks: Tracks, trails: int) -> tuple[Int[np.ndarray, " S"], Int[np.ndarray, " S"]]:
+    """Row pairs that follow each other in one object's life, oldest first so that the newest is on top."""
+    order = np.lexsort((tracks.frame, tracks.id))
+    starts, ends = order[:-1], order[1:]
+    joined = tracks.id[starts] == tracks.id[ends]
+    joined &= tracks.frame[ends] - tracks.frame[starts] <= trails
+    starts, ends = starts[joined], ends[joined]
+    oldest_first = np.argsort(tracks.frame[ends], kind="stable")
+    return starts[oldest_first], ends[oldest_first]
+
+
+def _tinted(
+    frame: Float[np.ndarray, "3 H W"], masks: Bool[np.ndarray, "n H W"], colors: UInt8[np.ndarray, "n 3"]
+) -> Float[np.ndarray, "3 H W"]:
+    frame = frame.copy()
+    for mask, color in zip(masks, colors, strict=True):
+        tint = color[:, None] / np.float32(255)
+        frame[:, mask] = (1 - MASK_STRENGTH) * frame[:, mask] + MASK_STRENGTH * tint
+    return frame
+
+
+def _enlarge_into(picture: UInt8[np.ndarray, "h w 3"], frame: Float[np.ndarray, "3 H W"]) -> None:
+    height, width = frame.shape[1:]
+    scale = picture.shape[0] // height
+    small = np.clip(frame * 255 + 0.5, 0, 255).astype(np.uint8).transpose(1, 2, 0)
+    # Widening first makes the second step copy whole rows of memory, far quicker than pixel by pixel.
+    wide = small.repeat(scale, axis=1) if scale > 1 else small
+    picture.reshape(height, scale, scale * width, 3)[:] = wide[:, None]
+
+
+def _draw_lines(
+    picture: UInt8[np.ndarray, "h w 3"],
+    start: Float[np.ndarray, "S 2"],
+    end: Float[np.ndarray, "S 2"],
+    colors: UInt8[np.ndarray, "S 3"],
+    strength: Float[np.ndarray, " S"],
+    thickness: int,
+) -> None:
+    """All lines of a frame at once, each as points less than a pixel apart."""
+    counts = np.ceil(np.abs(end - start).max(axis=1)).astype(int) + 1
+    line = np.repeat(np.arange(len(counts)), counts)
+    step = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = (step / np.maximum(counts - 1, 1)[line])[:, None]
+    points = np.floor(start[line] + share * (end - start)[line] - (thickness - 1) / 2).astype(int)
+    brush = np.stack(np.meshgrid(np.arange(thickness), np.arange(thickness)), -1).reshape(-1, 2)
+    x, y = (points[:, None] + brush).reshape(-1, 2).T
+    line = line.repeat(len(brush))
+    inside = (x >= 0) & (y >= 0) & (x < picture.shape[1]) & (y < picture.shape[0])
+    x, y, line = x[inside], y[inside], line[inside]
+    weight = strength[line, None]
+    picture[y, x] = ((1 - weight) * picture[y, x] + weight * colors[line]).astype(np.uint8)
+
+
+def _draw_box(
+    picture: UInt8[np.ndarray, "h w 3"],
+    box: Int[np.ndarray, "4"],
+    color: UInt8[np.ndarray, "3"],
+    thickness: int,
+) -> None:
+    """An outline whose outer edge is the box; sides outside the picture are not drawn."""
+    x0, y0, x1, y1 = (int(v) for v in box)
+    for top, bottom in ((y0, y0 + thickness), (y1 - thickness, y1)):
+        picture[max(top, 0) : max(bottom, 0), max(x0, 0) : max(x1, 0)] = color
+    for left, right in ((x0, x0 + thickness), (x1 - thickness, x1)):
+        picture[max(y0, 0) : max(y1, 0), max(left, 0) : max(right, 0)] = color
+
+
+def _draw_label(
+    picture: UInt8[np.ndarray, "h w 3"],
+    number: int,
+    box: Int[np.ndarray, "4"],
+    color: UInt8[np.ndarray, "3"],
+    size: int,
+) -> None:
+    """Dark figures on a chip of the object's colour, above the box or, at the upper rim, just inside it."""
+    figures = number_bitmap(number, size)
+    height, width = figures.shape[0] + 2 * size, figures.shape[1] + 2 * size
+    x0, y0 = int(box[0]), int(box[1])
+    top = y0 - height if y0 >= height else max(y0, 0)
+    left = min(max(x0, 0), max(picture.shape[1] - width, 0))
+    picture[top : top + height, left : left + width] = color
+    _stamp(picture, figures, top + size, left + size, INK)
+
+
+def _draw_mark(picture: UInt8[np.ndarray, "h w 3"], centre: Float[np.ndarray, "2"], radius: int) -> None:
+    """A small white circle, as in the paper's figures, with a dark rim so that it shows on white objects."""
+    x, y = (int(v) for v in np.floor(centre))
+    _stamp(picture, _disc(radius + 1), y - radius - 1, x - radius - 1, INK)
+    _stamp(picture, _disc(radius), y - radius, x - radius, WHITE)
+
+
+def _stamp(
+    picture: UInt8[np.ndarray, "h w 3"], shape: Bool[np.ndarray, "a b"], top: int, left: int, level: int
+) -> None:
+    """Paint a grey level where `shape` is true, leaving out what falls outside the picture."""
+    y0, x0 = max(top, 0), max(left, 0)
+    y1, x1 = min(top + shape.shape[0], picture.shape[0]), min(left + shape.shape[1], picture.shape[1])
+    if y0 < y1 and x0 < x1:
+        picture[y0:y1, x0:x1][shape[y0 - top : y1 - top, x0 - left : x1 - left]] = level
+
+
+@lru_cache
+def _disc(radius: int) -> Bool[np.ndarray, "d d"]:
+    offset = np.arange(-radius, radius + 1)
+    disc: np.ndarray = offset[:, None] ** 2 + offset**2 <= (radius + 0.4) ** 2
+    return disc
