@@ -21,6 +21,8 @@ FIRST_FACTOR = 0x4062E12B
 SECOND_FACTOR = 0x4D1B2A2F
 # Keeps 0 from being its own hash.
 OFFSET = 0x9E3779B9
+# Draws are numbered from here on, so that none is the key of a part.
+DRAWS = 0x80000000
 
 
 def mix(bits: Bits) -> Bits:
@@ -45,14 +47,14 @@ def key(seed: int, split: str, index: Int[Tensor, "*shape"]) -> Int[Tensor, "*sh
     return mix(number(index) ^ root)
 
 
-def fold(keys: Int[Tensor, "*shape"], value: int | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+def fold(keys: Int[Tensor, "..."], value: Bits) -> Int[Tensor, "..."]:
     """The keys of the `value`-th part of each thing (an object of a clip, a look of an object)."""
     return mix(keys ^ number(value))
 
 
 def uniform(keys: Int[Tensor, "*shape"], draw: int) -> Float[Tensor, "*shape"]:
     """The `draw`-th number of each key, uniform in [0, 1): 24 bits, which float32 holds exactly."""
-    return (mix(mix(keys ^ number(draw)) ^ OFFSET) >> 8).float() * 2.0**-24
+    return (mix(keys ^ number(draw + DRAWS)) >> 8).float() * 2.0**-24
 
 
 def between(keys: Int[Tensor, "*shape"], draw: int, low: float, high: float) -> Float[Tensor, "*shape"]:

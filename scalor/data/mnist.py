@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from scalor.data.hashing import SPLITS, fold, whole
@@ -90,12 +90,15 @@ def read_idx(folder: Path, name: str) -> "np.ndarray[tuple[int, ...], np.dtype[n
     dimensions = int(name.split("-idx")[1][0])
     magic = bytes((0, 0, 8, dimensions))
     if data[:4] != magic:
-        raise InputError(f"{path} starts with {data[:4].hex()}, not with {magic.hex()}: it is no {name} file.")
+        raise InputError(
+            f"{path} starts with {data[:4].hex()}, not with {magic.hex()}: it is no {name} file."
+        )
     start = 4 + 4 * dimensions
     shape = tuple(int.from_bytes(data[at : at + 4], "big") for at in range(4, start, 4))
     if len(data) != start + math.prod(shape):
         raise InputError(
-            f"{path} has {len(data)} bytes, but its header promises {start + math.prod(shape)}: fetch it again."
+            f"{path} has {len(data)} bytes, but its header promises {start + math.prod(shape)}: "
+            "fetch it again."
         )
     return np.frombuffer(bytearray(data), np.uint8, offset=start).reshape(shape)
 
@@ -113,7 +116,8 @@ def _download(folder: Path, name: str) -> None:
         content = gzip.decompress(packed)
     except (EOFError, OSError) as error:
         raise InputError(
-            f"{address} cannot be fetched ({error}): put the MNIST files into a folder and set SCALOR_MNIST to it."
+            f"{address} cannot be fetched ({error}): "
+            "put the MNIST files into a folder and set SCALOR_MNIST to it."
         ) from error
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256[name]:
@@ -132,7 +136,7 @@ class DigitSprites:
     """
 
     reach = 0.62
-    """The farthest that any digit of size 1 is drawn from the middle of its box: faint rims are outside it."""
+    """The farthest that a digit of size 1 is drawn from the middle of its box, faint rims included."""
 
     def __init__(self, digits: Digits, size: float, device: torch.device) -> None:
         # More than 40 samples would show nothing that the 20 pixels of a digit hold.
@@ -143,15 +147,11 @@ class DigitSprites:
         self.halves = ((high - low) / (2 * width[:, None])).to(device)
         offset = (torch.arange(self.side) - (self.side - 1) / 2) / self.span
         centre = (low + high)[..., None] / 2 + offset * width[:, None, None]  # [M, 2, side]
-        footprint = (width / size).clamp(min=1)[:, None, None, None]
-        edge = torch.arange(28.0)
-        overlap = torch.minimum(edge + 1, centre[..., None] + footprint / 2)
-        overlap -= torch.maximum(edge, centre[..., None] - footprint / 2)
-        across, down = (overlap.clamp_(min=0) / footprint).unbind(1)  # each [M, side, 28]
-        small = down @ digits.images @ across.transpose(1, 2)
-        small[:, (0, -1), :] = 0  # so that samples beyond the rim read 0
-        small[:, :, (0, -1)] = 0
-        self.templates = (small * 255).round().byte().flatten(1).to(device)
+        footprint = (width / size).clamp(min=1)
+        parts = (digits.images, centre, footprint)
+        # In parts, because the weights of 60,000 digits at once would fill gigabytes.
+        chunks = zip(*(torch.split(part, 4096) for part in parts), strict=True)
+        self.templates = torch.cat([_shrink(*chunk) for chunk in chunks]).to(device)
 
     def half(self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"]) -> Float[Tensor, "N B 2"]:
         """Half the width and half the height of each digit's box, pixels."""
@@ -194,3 +194,19 @@ def _tight(images: Float[Tensor, "M 28 28"]) -> tuple[Float[Tensor, "M 2"], Floa
     bright = images >= 0.5
     used = torch.stack((bright.any(1), bright.any(2)), 1).byte()  # [M, 2, 28]: columns, then rows
     return used.argmax(-1).float(), 28.0 - used.flip(-1).argmax(-1).float()
+
+
+def _shrink(
+    images: Float[Tensor, "M 28 28"], centre: Float[Tensor, "M 2 Q"], footprint: Float[Tensor, "M"]
+) -> UInt8[Tensor, "M Q*Q"]:
+    """Means over squares of side `footprint` around places x and y = `centre`, in bytes, 0 along the rim."""
+    edge = torch.arange(28.0)
+    reach = footprint[:, None, None, None] / 2
+    overlap = torch.minimum(edge + 1, centre[..., None] + reach) - torch.maximum(
+        edge, centre[..., None] - reach
+    )
+    across, down = (overlap.clamp_(min=0) / (2 * reach)).unbind(1)  # each [M, Q, 28]
+    small = down @ images @ across.transpose(1, 2)
+    small[:, (0, -1), :] = 0  # so that samples beyond the rim read 0
+    small[:, :, (0, -1)] = 0
+    return (small * 255).round().byte().flatten(1)

@@ -1,4 +1,4 @@
-"""Synthetic scenes with truth: many small objects that move in straight lines, cover each other, leave and return.
+"""Synthetic scenes with truth: many small objects that move, cover each other, leave and return.
 
 The view is the centre of an environment that reaches 0.6 s beyond it on every side, s being the size of an
 object. Centres move with constant velocity and are reflected at the environment's walls. Everything is in
@@ -9,10 +9,11 @@ Inside, objects are sorted from front to back and come first: N objects, B clips
 """
 
 import math
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from scalor.config import SceneConfig
@@ -22,3 +23,227 @@ from scalor.data.mnist import Digits, DigitSprites, load_digits
 from scalor.data.shapes import Shapes, colours
 from scalor.data.textures import textures
 from scalor.errors import InputError
+
+MARGIN = 0.6  # how far the environment reaches beyond the view, in sizes of an object
+JITTER = 0.1  # sizes vary by this share either way
+SPEED_RANGE = (0.1, 0.3)  # per frame, in sizes of an object
+GONE = 0.005  # an object with at most this share of its area in view has left: it is not drawn
+X, Y, HEADING, SPEED, SIZE, DEPTH, TURN, WHEN = range(8)
+PAIR = 0x9A12
+
+# Weights of objects in a pixel are rounded to whole steps, and colours to bytes. Whole numbers below 2^24 add
+# up to the same in any order, so frames do not depend on how a device schedules its sums.
+STEPS = 4096
+BYTE = 255
+
+
+class Sprites(Protocol):
+    """What objects look like: `Shapes` or `DigitSprites`."""
+
+    reach: float
+
+    def half(self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"]) -> Float[Tensor, "N B 2"]: ...
+
+    def alpha(
+        self,
+        keys: Int[Tensor, "N B"],
+        size: Float[Tensor, "N B"],
+        x: Float[Tensor, "N B T S"],
+        y: Float[Tensor, "N B T S"],
+    ) -> Float[Tensor, "N B T S S"]: ...
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Objects laid over each other in all L pixels of a batch: who is seen where, and how much of them."""
+
+    colours: Float[Tensor, "3 L"]
+    open_share: Float[Tensor, "L"]
+    heaviest: Int[Tensor, "L"]
+    """Number of the object with the largest weight in a pixel, -1 where the background has a larger one."""
+    area: Float[Tensor, "N B T"]
+    """Every object's area in view that nothing covers, pixels."""
+
+
+class Scenes:
+    """An endless family of clips, numbered from 0; the same number is the same clip, always."""
+
+    def __init__(
+        self,
+        config: SceneConfig,
+        seed: int,
+        split: str = "train",
+        device: torch.device | str = "cpu",
+        digits: Digits | None = None,
+    ) -> None:
+        """`digits` are the pictures of a mnist scene (none given: those of `load_digits` for the split)."""
+        self.config, self.seed, self.split, self.device = config, seed, split, torch.device(device)
+        self.objects = config.objects[1] * len(config.births)
+        self.sprites: Sprites = Shapes()
+        if config.kind == "mnist":
+            pictures = load_digits(split) if digits is None else digits
+            self.sprites = DigitSprites(pictures.only(config.digits), config.size, self.device)
+        self.radius = math.ceil(self.sprites.reach * (1 + JITTER) * config.size + 0.25)
+        # Made here because a copy from the host cannot be captured.
+        self.view = torch.tensor([float(side) for side in reversed(config.frame)], device=self.device)
+        self.births = torch.tensor(config.births, device=self.device)
+
+    @torch.no_grad()
+    def clips(self, index: Int[Tensor, "B"] | int, count: int = 1, length: int | None = None) -> Clip:
+        """The clips of the given numbers (a tensor on the scenes' device), or `count` clips from a first one
+        on, of `length` frames (none given: the config's). Frame t is the same whatever the length."""
+        length = self.config.length if length is None else length
+        if length < 1 or count < 1:
+            raise InputError(f"count is {count} and length is {length}: both must be at least 1.")
+        if isinstance(index, int):
+            index = torch.arange(index, index + count, device=self.device)
+        times = torch.arange(length, device=self.device)
+        clip = key(self.seed, self.split, index)  # [B]
+        keys = fold(clip, torch.arange(self.objects, device=self.device)[:, None])  # [N, B]
+        front = uniform(keys, DEPTH).argsort(stable=True, dim=0)  # the numbers, nearest object first
+        keys = keys.gather(0, front)
+
+        size = self.config.size * between(keys, SIZE, 1 - JITTER, 1 + JITTER)
+        centre = self._paths(clip, keys, front, times)
+        half = self.sprites.half(keys, size)[:, :, None]
+        alpha, row, column = self._windows(keys, size, centre)
+        full = alpha.sum((-2, -1))
+        shape = (len(index), length, *self.config.frame)
+        row_inside, column_inside = (row >= 0) & (row < shape[2]), (column >= 0) & (column < shape[3])
+        alpha *= row_inside[..., :, None]
+        alpha *= column_inside[..., None, :]
+        present = self._exists(clip, front, times) & (alpha.sum((-2, -1)) > GONE * full)
+        alpha *= present[..., None, None]
+
+        # Whatever is out of view has no weight by now and lands in one pixel beyond the last.
+        pixels = math.prod(shape)
+        frame = torch.arange(shape[0] * shape[1], device=self.device).view(*shape[:2], 1)
+        line = torch.where(row_inside, (frame * shape[2] + row) * shape[3], pixels)
+        column = torch.where(column_inside, column, pixels)
+        place = (line[..., :, None] + column[..., None, :]).clamp_(max=pixels)
+        layers = compose(alpha, place, front, colours(keys), pixels)
+        frames = layers.colours.view(3, *shape).movedim(0, 2).contiguous()
+        if self.config.background:
+            open_share = layers.open_share.view(shape)[:, :, None]
+            frames += open_share * textures(clip, times, self.config.frame)
+
+        order = front.argsort(dim=0)
+        here = torch.arange(len(index), device=self.device)
+
+        def by_number(values: Tensor) -> Tensor:
+            """[N, B, T, ...] from front to back -> [B, T, N, ...] in the objects' numbering."""
+            return values[order, here].movedim(0, 2)
+
+        truth = Truth(
+            id=by_number(_identities(present, front)),
+            centre=by_number(centre),
+            box=by_number(torch.cat((centre - half, centre + half), -1)),
+            visible=by_number(layers.area / full.clamp(min=1 / STEPS)),
+            order=order.T,
+            owner=layers.heaviest.view(shape),
+        )
+        return Clip(frames.clamp_(0, 1), truth)
+
+    def _exists(
+        self, clip: Int[Tensor, "B"], front: Int[Tensor, "N B"], times: Int[Tensor, "T"]
+    ) -> Bool[Tensor, "N B T"]:
+        """Whether an object is among those of its group that this clip has, and already born."""
+        fewest, most = self.config.objects
+        groups = [fewest + whole(clip, draw, most - fewest + 1) for draw in range(len(self.births))]
+        group = front // most
+        among = front % most < torch.stack(groups).gather(0, group)
+        return among[..., None] & (times >= self.births[group][..., None])
+
+    def _paths(
+        self,
+        clip: Int[Tensor, "B"],
+        keys: Int[Tensor, "N B"],
+        front: Int[Tensor, "N B"],
+        times: Int[Tensor, "T"],
+    ) -> Float[Tensor, "N B T 2"]:
+        """Every object's centre: a straight line through one place at one time, folded at the walls.
+
+        That place is anywhere in the environment, or in the view for an object born later, at birth. When
+        objects steer, members 2k and 2k + 1 of a group instead share a place well inside the view and a time
+        about the middle of the clip, where they arrive from directions 90 to 270 degrees apart. Their speeds
+        stay in the same range, so they meet without having to hurry.
+        """
+        most = self.config.objects[1]
+        group, member = front // most, front % most
+        margin = MARGIN * self.config.size
+        born = self.births[group]
+        slack = margin * (born == 0)[..., None]
+        place = _point(keys) * (self.view + 2 * slack) - slack
+        since = born.float()
+        heading = uniform(keys, HEADING)
+        if self.config.steer:
+            pair = fold(fold(clip, PAIR), group * most + member // 2)
+            place = self.view * (0.2 + 0.6 * _point(pair))
+            since = born + between(pair, WHEN, 0.3, 0.7) * (self.config.length - 1 - born).clamp(min=0)
+            heading = uniform(pair, HEADING) + (member % 2) * between(pair, TURN, 0.25, 0.75)
+        heading = heading * (2 * math.pi)
+        speed = between(keys, SPEED, *SPEED_RANGE) * self.config.size
+        velocity = torch.stack((speed * heading.cos(), speed * heading.sin()), -1)
+        passed = (times - since[..., None])[..., None]  # [N, B, T, 1]
+        straight = place[:, :, None] + velocity[:, :, None] * passed
+        side = self.view + 2 * margin
+        return side - ((straight + margin) % (2 * side) - side).abs() - margin
+
+    def _windows(
+        self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"], centre: Float[Tensor, "N B T 2"]
+    ) -> tuple[Float[Tensor, "N B T S S"], Int[Tensor, "N B T S"], Int[Tensor, "N B T S"]]:
+        """Every object's alpha in a window around it, and the rows and columns of the view it lies on."""
+        steps = torch.arange(-self.radius, self.radius + 1, device=self.device)
+        cell = centre.floor()
+        x, y = (steps + 0.5 - (centre - cell)[..., None]).unbind(-2)
+        alpha = self.sprites.alpha(keys, size, x, y)
+        column, row = (steps + cell.long()[..., None]).unbind(-2)
+        return alpha.mul_(STEPS).round_().div_(STEPS), row, column
+
+
+def compose(
+    alpha: Float[Tensor, "N B T S S"],
+    place: Int[Tensor, "N B T S S"],
+    number: Int[Tensor, "N B"],
+    colour: Float[Tensor, "N B 3"],
+    pixels: int,
+) -> Layers:
+    """Lay windows over each other from front to back; `place` is the pixel, of all frames' L `pixels`, that
+    each element of a window lies on (`pixels` itself: nowhere). `alpha` is used up."""
+    count = len(alpha)
+    weight, at = alpha.view(count, -1), place.view(count, -1)
+    open_share = torch.ones(pixels + 1, device=alpha.device)
+    for layer in range(count):
+        passed = open_share.index_select(0, at[layer])
+        weight[layer] *= passed
+        open_share.index_copy_(0, at[layer], passed - weight[layer])
+
+    steps = alpha.mul_(STEPS).round_()
+    # The heaviest object of a pixel is the largest of numbers that hold a weight above and an object below.
+    bits = count.bit_length()
+    claims = steps.int().bitwise_left_shift_(bits).add_(number.int()[..., None, None, None])
+    heaviest = torch.zeros(pixels + 1, dtype=torch.int, device=alpha.device)
+    heaviest.scatter_reduce_(0, at.flatten(), claims.flatten(), "amax")
+    owned = (heaviest >> bits) > open_share * STEPS
+    heaviest = torch.where(owned, heaviest & (2**bits - 1), -1)
+    paint = torch.zeros(3, pixels + 1, device=alpha.device)
+    for channel, shade in enumerate((colour * BYTE).round().unbind(-1)):
+        paint[channel].scatter_add_(0, at.flatten(), (steps * shade[..., None, None, None]).flatten())
+    paint /= STEPS * BYTE
+    return Layers(
+        colours=paint[:, :pixels],
+        open_share=open_share[:pixels],
+        heaviest=heaviest[:pixels].long(),
+        area=steps.sum((-2, -1)) / STEPS,
+    )
+
+
+def _point(keys: Int[Tensor, "N B"]) -> Float[Tensor, "N B 2"]:
+    return torch.stack((uniform(keys, X), uniform(keys, Y)), -1)
+
+
+def _identities(present: Bool[Tensor, "N B T"], number: Int[Tensor, "N B"]) -> Int[Tensor, "N B T"]:
+    """-1 out of view; otherwise the object's number plus N for every earlier visit."""
+    before = torch.cat((torch.zeros_like(present[..., :1]), present[..., :-1]), -1)
+    visits = (present & ~before).cumsum(-1)
+    return torch.where(present, number[..., None] + len(present) * (visits - 1), -1)

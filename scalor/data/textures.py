@@ -12,7 +12,7 @@ from torch import Tensor
 
 from scalor.data.hashing import between, fold, uniform
 
-WAVES = 4
+WAVES = 3
 HEADING, CYCLES, PHASE, DRIFT, STRENGTH = range(5)
 CHANNEL = 8  # draws CHANNEL, CHANNEL + 1, CHANNEL + 2: one per colour channel
 TEXTURE = 0xBAC6
@@ -38,8 +38,8 @@ def textures(
         down = (pitch * heading.sin())[:, None] * rows  # [B, H]
         across = (pitch * heading.cos())[:, None] * columns  # [B, W]
         angle = phase[:, :, None, None] + (down[:, :, None] + across[:, None, :])[:, None]  # [B, T, H, W]
-        strength = between(draws, STRENGTH, 0.5, 1.0) * (0.2 / WAVES)
-        tint = _channels(draws, -0.4, 1.0) * strength[:, None]
+        strength = between(draws, STRENGTH, 0.6, 1.0) * (0.2 / WAVES)
+        tint = _channels(draws, -0.2, 1.0) * strength[:, None]
         picture = picture + angle.sin_()[:, :, None] * tint[:, None, :, None, None]
     return picture
 

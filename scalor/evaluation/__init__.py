@@ -4,7 +4,7 @@ For a test set in several batches, add up `count_tracks` of each and take `.repo
 summed over clips before any ratio. The rules (who counts, which gates) are told in `matching` and `tracking`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from scalor.data.clip import Truth
@@ -27,6 +27,7 @@ __all__ = [
     "GateScores",
     "TrackingCounts",
     "TrackingReport",
+    "count_clip",
     "count_tracks",
     "evaluate_tracks",
     "iou_gate",
@@ -165,11 +166,12 @@ def count_tracks(tracks: Tracks, truth: Truth, size: float) -> TrackingCounts:
     counted = pair_up(tracks, truth, size)
     plain = pair_up(tracks, truth, size, minimum_visible=0.0)
     for clip, plain_clip in zip(counted, plain, strict=True):
-        total += _count_clip(clip, plain_clip, size)
+        total += count_clip(clip, plain_clip, size)
     return total
 
 
-def _count_clip(clip: list[FramePair], plain_clip: list[FramePair], size: float) -> TrackingCounts:
+def count_clip(clip: Sequence[FramePair], plain_clip: Sequence[FramePair], size: float) -> TrackingCounts:
+    """One clip, wherever its truth comes from; `plain_clip` is the same with nothing ignored. No births."""
     gates: Mapping[str, Gate] = {g.name: g for g in (paper_gate(size), strict_gate(size), iou_gate())}
     matches = {name: match_sequence(clip, gate) for name, gate in gates.items()}
     plain = {name: match_sequence(plain_clip, gate) for name, gate in gates.items()}

@@ -78,22 +78,26 @@ def centre_distances(
     true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]
 ) -> Float[np.ndarray, "N M"]:
     """Euclidean distances, pixels."""
-    apart = true[:, None].astype(np.float64) - pred[None]  # [N, M, 2]
-    distance: np.ndarray = np.hypot(apart[..., 0], apart[..., 1])
+    true, pred = true.astype(np.float64), pred.astype(np.float64)
+    x, y = (true[:, axis, None] - pred[:, axis] for axis in (0, 1))  # each [N, M]
+    distance: np.ndarray = np.sqrt(x * x + y * y)
     return distance
 
 
 def box_ious(true: Float[np.ndarray, "N 4"], pred: Float[np.ndarray, "M 4"]) -> Float[np.ndarray, "N M"]:
     """Intersection over union; 0 where both boxes are empty."""
     true, pred = true.astype(np.float64), pred.astype(np.float64)
-    shared = np.minimum(true[:, None, 2:], pred[None, :, 2:]) - np.maximum(
-        true[:, None, :2], pred[None, :, :2]
+    # Axis by axis: numpy is slow over a last axis of two.
+    x, y = (
+        np.maximum(
+            np.minimum(true[:, a + 2, None], pred[:, a + 2]) - np.maximum(true[:, a, None], pred[:, a]), 0
+        )
+        for a in (0, 1)
     )
-    shared = np.maximum(shared, 0)
-    intersection = shared[..., 0] * shared[..., 1]  # [N, M]
+    intersection = x * y  # [N, M]
     true_area = (true[:, 2] - true[:, 0]) * (true[:, 3] - true[:, 1])
     pred_area = (pred[:, 2] - pred[:, 0]) * (pred[:, 3] - pred[:, 1])
-    union = true_area[:, None] + pred_area[None] - intersection
+    union = true_area[:, None] + pred_area - intersection
     iou: np.ndarray = intersection / np.where(union > 0, union, 1.0)
     return iou
 

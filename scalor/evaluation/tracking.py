@@ -148,36 +148,38 @@ class ClearCounts:
         return ratio(self.matches, self.objects)
 
 
-def ratio(part: float, whole: float) -> float:
+def ratio(part: float | int, whole: int) -> float:
     """`part / whole`, nan when there is no whole."""
     return part / whole if whole else float("nan")
 
 
 def clear_counts(matches: Sequence[FrameMatch], gate: Gate) -> ClearCounts:
     """CLEAR-MOT of one clip, its first frame included."""
-    empty = np.zeros(0, dtype=np.int64)
-    # One row per object and frame: which object, which prediction (-1: missed), sorted by object, then frame.
-    owner = np.concatenate([*dense_ids([m.pair.true_id for m in matches]), empty])
-    given = [np.append(m.pair.pred_id, -1)[m.partner] for m in matches]
-    hit = np.concatenate([*(m.partner >= 0 for m in matches), empty]).astype(bool)
-    order = np.argsort(owner, kind="stable")
-    owner, prediction, hit = owner[order], np.concatenate([*given, empty])[order], hit[order]
-
-    at = np.flatnonzero(hit)
-    same = owner[at[1:]] == owner[at[:-1]]
-    length = np.bincount(owner)
-    share = np.bincount(owner[at], minlength=len(length)) / np.maximum(length, 1)
+    if not matches:
+        return ClearCounts()
+    # One row per object and frame: who it is and the prediction it has (-1: none); by object, then frame.
+    identity = np.concatenate([m.pair.true_id for m in matches])
+    order = np.argsort(identity, kind="stable")
+    identity = identity[order]
+    partner = np.concatenate([m.partner for m in matches])[order]
+    prediction = np.concatenate([np.append(m.pair.pred_id, -1)[m.partner] for m in matches])[order]
     cost = sum(float(m.cost[m.partner >= 0, m.partner[m.partner >= 0]].sum()) for m in matches)
+
+    at = np.flatnonzero(partner >= 0)
+    same = identity[at[1:]] == identity[at[:-1]]
+    first = np.flatnonzero(np.append(True, identity[1:] != identity[:-1])[: len(identity)])
+    length = np.diff(np.append(first, len(identity)))
+    share = np.diff(np.searchsorted(at, np.append(first, len(identity)))) / length
     predictions = sum(len(m.pair.pred_id) for m in matches)
     return ClearCounts(
-        objects=len(owner),
+        objects=len(identity),
         predictions=predictions,
         matches=len(at),
         switches=int((same & (prediction[at[1:]] != prediction[at[:-1]])).sum()),
         fragmentations=int((same & (np.diff(at) > 1)).sum()),
-        misses=len(owner) - len(at),
+        misses=len(identity) - len(at),
         false_positives=predictions - len(at),
-        identities=len(length),
+        identities=len(first),
         mostly_tracked=int((share >= MOSTLY_TRACKED).sum()),
         mostly_lost=int((share < MOSTLY_LOST).sum()),
         closeness=cost if gate.kind == "distance" else len(at) - cost,

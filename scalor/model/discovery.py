@@ -42,10 +42,9 @@ class Discovered(NamedTuple):
 class Discovery(nn.Module):
     typical: Tensor
 
-    def __init__(self, config: ModelConfig, appearance: Appearance) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.appearance = appearance
         mask_features = config.feature_dim // 2
         self.mask_encoder = nn.Sequential(nn.Conv2d(1, mask_features, config.cell, config.cell), nn.CELU())
         self.mix = nn.Sequential(
@@ -61,6 +60,7 @@ class Discovery(nn.Module):
         features: Float[Tensor, "B F Gh Gw"],
         explained: Float[Tensor, "B 1 H W"],
         image: Float[Tensor, "B 3 H W"],
+        appearance: Appearance,
         count: int,
         presence_prior: float | Tensor,
         estimator: Estimator,
@@ -81,9 +81,9 @@ class Discovery(nn.Module):
         z_where, z_depth = latent.split([4, 1], -1)
         where = self.place(z_where, cells, features.shape[-1])
 
-        q_what = self.appearance.infer(crop(image, where, self.config.glimpse))
+        q_what = appearance.infer(crop(image, where, self.config.glimpse))
         z_what = estimator.normal(q_what)
-        sprite = self.appearance.draw(z_what)
+        sprite = appearance.draw(z_what)
         rejected = self.reject(sprite, where, explained)
         accepted = (presence_top * (1 - rejected))[..., None]
 
@@ -105,6 +105,7 @@ class Discovery(nn.Module):
     def imagine(
         self,
         explained: Float[Tensor, "B 1 H W"],
+        appearance: Appearance,
         count: int,
         rate: float,
     ) -> tuple[ObjectState, Sprite]:
@@ -117,7 +118,7 @@ class Discovery(nn.Module):
         latent = torch.randn(clips, count, 5 + config.what_dim, device=explained.device)
         z_where, z_depth, z_what = latent.split([4, 1, config.what_dim], -1)
         where = self.place(z_where, cells, columns)
-        sprite = self.appearance.draw(z_what)
+        sprite = appearance.draw(z_what)
         accepted = presence * (1 - self.reject(sprite, where, explained))
         return self.newborn(where, z_where, z_what, z_depth, accepted[..., None]), sprite
 

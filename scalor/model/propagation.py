@@ -39,10 +39,9 @@ class Propagation(nn.Module):
     cell: Tensor
     frame: Tensor
 
-    def __init__(self, config: ModelConfig, appearance: Appearance) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.appearance = appearance
         self.prior = TransitionPrior(config)
         hidden, what = config.tracker_dim, config.what_dim
         attended = config.feature_dim * config.attention_cells**2
@@ -68,6 +67,7 @@ class Propagation(nn.Module):
         objects: ObjectState,
         features: Float[Tensor, "B F Gh Gw"],
         image: Float[Tensor, "B 3 H W"],
+        appearance: Appearance,
         estimator: Estimator,
     ) -> Propagated:
         """The posterior: each tracker looks where its object was and follows it."""
@@ -82,8 +82,8 @@ class Propagation(nn.Module):
         z_where = estimator.normal(q_where)
         where = self.shift(objects.where, z_where)
 
-        code = self.appearance.encoder(crop(image, where, self.config.glimpse))
-        fresh = self.appearance.what_of(code)
+        code = appearance.encoder(crop(image, where, self.config.glimpse))
+        fresh = appearance.what_of(code)
         gate, raw = self.blend(torch.cat([code, tracker], -1)).float().chunk(2, -1)
         gate = gate.sigmoid()
         # What cannot be seen now is remembered.
@@ -105,7 +105,7 @@ class Propagation(nn.Module):
         presence_cost = estimator.presence_cost(logits, prior.presence_logits, presence) * objects.alive
         return Propagated(
             objects=replace(moved, tracker=tracker),
-            sprite=self.appearance.draw(z_what),
+            sprite=appearance.draw(z_what),
             kl_presence=presence_cost.sum((1, 2)),
             kl_where=cost(q_where, prior.z_where, z_where),
             kl_what=cost(q_what, prior.z_what, z_what),
@@ -113,14 +113,14 @@ class Propagation(nn.Module):
         )
 
     def imagine(
-        self, objects: ObjectState, frame: tuple[int, int], estimator: Estimator
+        self, objects: ObjectState, frame: tuple[int, int], appearance: Appearance, estimator: Estimator
     ) -> tuple[ObjectState, Sprite]:
         """The prior: each object goes on as its history suggests."""
         transition: Transition = self.prior(objects)
         drawn = draw_transition(transition, estimator)
         where = self.shift(objects.where, drawn.z_where)
         moved = self.carry(objects, where, drawn.z_where, drawn.z_what, drawn.z_depth, drawn.presence, frame)
-        return moved, self.appearance.draw(drawn.z_what)
+        return moved, appearance.draw(drawn.z_what)
 
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor

@@ -80,8 +80,8 @@ class SCALOR(nn.Module):
         self.config = config
         self.encoder = ImageEncoder(config.cell, config.feature_dim)
         self.appearance = Appearance(config)
-        self.discovery = Discovery(config, self.appearance)
-        self.propagation = Propagation(config, self.appearance)
+        self.discovery = Discovery(config)
+        self.propagation = Propagation(config)
         self.background = Background(config) if config.background else None
 
     # The three modes and the bound -------------------------------------------------------------------
@@ -222,11 +222,13 @@ class SCALOR(nn.Module):
         count = self.proposal_count(state, features.shape[-2] * features.shape[-1])
         propagated: Propagated | None = None
         if state.frame > 0:  # nothing can be propagated into the first frame
-            propagated = self.propagation(state.objects, features, image, estimator)
+            propagated = self.propagation(state.objects, features, image, self.appearance, estimator)
             explained = coverage(propagated.objects, propagated.sprite, frame).detach()
         else:
             explained = torch.zeros_like(image[:, :1])
-        discovered: Discovered = self.discovery(features, explained, image, count, presence_prior, estimator)
+        discovered: Discovered = self.discovery(
+            features, explained, image, self.appearance, count, presence_prior, estimator
+        )
 
         kept = propagated.objects if propagated else state.objects
         foreground = self.draw_all(
@@ -274,10 +276,12 @@ class SCALOR(nn.Module):
         """The prior: the world goes on unseen."""
         rows, columns = state.memory.hidden.shape[-2:]
         frame = (rows * self.config.cell[0], columns * self.config.cell[1])
-        propagated = self.propagation.imagine(state.objects, frame, estimator) if state.frame > 0 else None
+        propagated = None
+        if state.frame > 0:
+            propagated = self.propagation.imagine(state.objects, frame, self.appearance, estimator)
         explained = coverage(*propagated, frame) if propagated else self.blank(state, frame)
         count = self.proposal_count(state, rows * columns)
-        discovered = self.discovery.imagine(explained, count, discovery_rate)
+        discovered = self.discovery.imagine(explained, self.appearance, count, discovery_rate)
         foreground = self.draw_all(propagated, discovered, frame)
         picture = z_bg = None
         if self.background:

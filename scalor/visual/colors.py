@@ -6,7 +6,7 @@ equally different; on the HSV circle a third of all ids would be some green.
 """
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import Integer, UInt8
 
 GOLDEN = (5**0.5 - 1) / 2
 FIRST_HUE = 0.08
@@ -33,7 +33,7 @@ _LMS_TO_RGB = np.array(
 )
 
 
-def colors_of(ids: Int[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
+def colors_of(ids: Integer[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
     """RGB colours of object ids."""
     hue = (FIRST_HUE + GOLDEN * ids) % 1.0
     lightness = LIGHTNESS + HUE_LIGHTNESS * np.cos(2 * np.pi * (hue - YELLOW))
@@ -46,7 +46,7 @@ def colors_of(ids: Int[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
     return colors
 
 
-def label_picture(labels: Int[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
+def label_picture(labels: Integer[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
     """An integer label map as a picture: each id in its colour, negative labels (the background) black."""
     # Colours are computed once per id and then looked up: a label map has many pixels and few ids.
     ids, index = np.unique(labels, return_inverse=True)

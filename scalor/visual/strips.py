@@ -19,7 +19,7 @@ INK = (40, 40, 40)
 
 
 def strip(
-    rows: Mapping[str, UInt8[np.ndarray, "T _h _w 3"]],
+    rows: Mapping[str, UInt8[np.ndarray, "_T _h _w 3"]],
     *,
     separator_after: int | None = None,
     columns: Sequence[str] | None = None,
@@ -31,7 +31,7 @@ def strip(
     columns: a heading for each frame.
     Smaller rows are enlarged to the size of the largest by a whole factor.
     """
-    pictures = _same_size("rows", rows)
+    pictures = _same_size("rows", rows, gap)
     count, height, width = next(iter(pictures.values())).shape[:3]
     if separator_after is not None and not 0 < separator_after < count:
         raise InputError(
@@ -68,7 +68,7 @@ def strip(
 
 
 def side_by_side(
-    videos: Mapping[str, UInt8[np.ndarray, "T _h _w 3"]],
+    videos: Mapping[str, UInt8[np.ndarray, "_T _h _w 3"]],
     *,
     generated_from: Mapping[str, int] | None = None,
     gap: int = 8,
@@ -79,7 +79,7 @@ def side_by_side(
     video has a red border.
     """
     generated_from = generated_from or {}
-    pictures = _same_size("videos", videos)
+    pictures = _same_size("videos", videos, gap)
     for title in generated_from:
         if title not in pictures:
             raise InputError(f"generated_from names {title!r}: use one of {', '.join(map(repr, pictures))}.")
@@ -90,9 +90,9 @@ def side_by_side(
     column = max(width, *(title.shape[1] for title in titles.values()))
     shape = (count, top + height + gap, gap + len(pictures) * (column + gap), 3)
     canvas = np.full(shape, WHITE, np.uint8)
-    border = max(2, gap // 2)
+    border = max(1, gap // 2)
     for i, (title, frames) in enumerate(pictures.items()):
-        x = gap + i * (column + gap) + (column - width) // 2
+        x = gap + i * (column + gap)
         canvas[:, gap : gap + titles[title].shape[0], x : x + titles[title].shape[1]] = titles[title]
         begin = generated_from.get(title, count)
         canvas[begin:, top - border : top + height + border, x - border : x + width + border] = RED
@@ -114,9 +114,11 @@ def save_png(path: str | Path, picture: UInt8[np.ndarray, "H W 3"]) -> None:
 
 
 def _same_size(
-    field: str, named: Mapping[str, UInt8[np.ndarray, "T _h _w 3"]]
+    field: str, named: Mapping[str, UInt8[np.ndarray, "_T _h _w 3"]], gap: int
 ) -> dict[str, UInt8[np.ndarray, "T H W 3"]]:
     """All pictures enlarged to the tallest, after a check that they can be and have equally many frames."""
+    if gap < 1:
+        raise InputError(f"gap is {gap}: give a number of pixels from 1.")
     if not named or any(not frames.size for frames in named.values()):
         raise InputError(f"{field} holds no frames: give at least one name with its frames.")
     for name, frames in named.items():
@@ -132,8 +134,8 @@ def _same_size(
         if (len(frames), frames.shape[1] * factor, frames.shape[2] * factor) != (count, height, width):
             raise InputError(
                 f"{field}[{name!r}] has {len(frames)} frames of {frames.shape[1]} x {frames.shape[2]} pixels "
-                f"and {field}[{tallest!r}] has {count} of {height} x {width}: give equally many, of sizes that "
-                "differ by a whole factor."
+                f"and {field}[{tallest!r}] has {count} of {height} x {width}: give equally many, of "
+                "sizes that differ by a whole factor."
             )
         enlarged[name] = frames.repeat(factor, axis=1).repeat(factor, axis=2) if factor > 1 else frames
     return enlarged

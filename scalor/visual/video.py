@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
+from zipfile import BadZipFile
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -22,12 +23,16 @@ CONTAINERS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
 IMAGES = (".png", ".jpg", ".jpeg")
 GIF_TICKS = 100
 """A gif counts time in hundredths of a second, and viewers slow down a frame shorter than two of them."""
+SMPTE170M = 6
+"""The RGB to YUV matrix ffmpeg converts with, written into the file so that players need not guess it."""
 PALETTE_SAMPLES = 400_000
 """Pixels from which a gif's palette is computed: enough for every id's colour, little enough to be quick."""
 
 
 def write_video(
-    path: str | Path, frames: UInt8[np.ndarray, "T H W 3"] | Iterable[UInt8[np.ndarray, "H W 3"]], fps: float
+    path: str | Path,
+    frames: UInt8[np.ndarray, "T H W 3"] | Iterable[UInt8[np.ndarray, "H W 3"]],
+    fps: int | float,
 ) -> None:
     """Write an .mp4 (H.264; odd sizes get one more row or column) or an endlessly looping .gif.
 
@@ -121,7 +126,7 @@ def _of_one_size(frames: Iterator[np.ndarray], source: str) -> Iterator[UInt8[np
         yield frame
 
 
-def _write_mp4(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: float) -> None:
+def _write_mp4(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: int | float) -> None:
     try:
         import av
     except ImportError as error:
@@ -133,9 +138,9 @@ def _write_mp4(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: fl
     with av.open(path, "w", format="mp4", options={"movflags": "faststart"}) as container:
         # Quality 16 (lower is better; 23 is usual): thin coloured lines keep their colour.
         options = {"crf": "16", "preset": "fast"}
-        rate = Fraction(fps).limit_denominator(1001)
+        rate = Fraction(float(fps)).limit_denominator(1001)
         stream = container.add_stream("libx264", rate, options, pix_fmt="yuv420p", height=height, width=width)
-        stream.codec_context.colorspace = 6
+        stream.codec_context.colorspace = SMPTE170M
         for frame in chain([head], frames):
             rest = ((0, height - frame.shape[0]), (0, width - frame.shape[1]), (0, 0))
             padded = np.pad(frame, rest, mode="edge")
@@ -143,7 +148,7 @@ def _write_mp4(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: fl
         container.mux(stream.encode(None))
 
 
-def _write_gif(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: float) -> None:
+def _write_gif(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: int | float) -> None:
     try:
         from PIL import Image
     except ImportError as error:
@@ -153,11 +158,14 @@ def _write_gif(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: fl
             f"fps is {fps}: a gif plays at most {GIF_TICKS // 2} frames per second; write .mp4 instead."
         )
     pictures = list(frames)
-    # One palette for all frames and no dithering: a still background must not flicker. The octree keeps rare
-    # colours, so thin box lines stay what they are (median cut moves them by 45 of 255 levels).
+    # One palette for all frames and no dithering: a still background must not flicker. "Maximum coverage"
+    # keeps rare colours, so thin box lines stay what they are (median cut moves them by some 40 levels);
+    # the k-means pass then fits the palette to the background.
     pixels = np.stack(pictures).reshape(-1, 3)
-    sample = np.ascontiguousarray(pixels[:: max(1, len(pixels) // PALETTE_SAMPLES)])
-    palette = Image.fromarray(sample[None]).quantize(256, method=Image.Quantize.FASTOCTREE)
+    if len(pixels) > PALETTE_SAMPLES:
+        # At random rather than every n-th: n may be a multiple of the width and see one column only.
+        pixels = pixels[np.random.default_rng(0).integers(len(pixels), size=PALETTE_SAMPLES)]
+    palette = Image.fromarray(pixels[None]).quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
     images = [Image.fromarray(p).quantize(palette=palette, dither=Image.Dither.NONE) for p in pictures]
     ticks = np.round(np.arange(len(images) + 1) * GIF_TICKS / fps).astype(int)
     durations = [int(1000 / GIF_TICKS * d) for d in np.diff(ticks)]
@@ -192,9 +200,10 @@ def _from_container(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
         ) from error
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
+def _natural(path: Path) -> tuple[list[tuple[int, str]], str]:
     """Sort key under which frame2 comes before frame10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.name)]
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], path.name
 
 
 def _from_folder(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
@@ -222,29 +231,21 @@ def _from_folder(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
 
 
 def _from_array(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
-    """Arrays of uint8, or of floats in [0, 1], colour last or second."""
-    try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        names = list(loaded.files) if isinstance(loaded, np.lib.npyio.NpzFile) else []
-        if names and len(names) != 1 and "frames" not in names:
-            raise InputError(
-                f"{path} holds the arrays {', '.join(names)}: name the one with the video 'frames'."
-            )
-        array = loaded["frames" if "frames" in names else names[0]] if names else loaded
-    except InputError:
-        raise
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(
-            f"{path} cannot be read as a numpy array: write it again with numpy.save."
-        ) from error
-    if array.ndim != 4 or 3 not in (array.shape[-1], array.shape[1]) or array.dtype.kind not in "uf":
+    """Arrays of uint8, or of floats in [0, 1], colour last or second. A .npy is read piece by piece."""
+    array = _load(path)
+    floats = array.dtype.kind == "f"
+    if (
+        array.ndim != 4
+        or 3 not in (array.shape[-1], array.shape[1])
+        or not (floats or array.dtype == np.uint8)
+    ):
         raise InputError(
             f"{path} holds {array.dtype} of shape {list(array.shape)}: give uint8, or floats in [0, 1], of "
             "shape [T, H, W, 3] or [T, 3, H, W]."
         )
     for t, frame in enumerate(array):
         picture = frame if array.shape[-1] == 3 else frame.transpose(1, 2, 0)
-        if array.dtype.kind == "f":
+        if floats:
             if not (picture.min() >= 0 and picture.max() <= 1):
                 raise InputError(
                     f"frame {t} of {path} holds values from {picture.min():g} to {picture.max():g}: "
@@ -252,3 +253,20 @@ def _from_array(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
                 )
             picture = (picture * 255 + 0.5).astype(np.uint8)
         yield np.array(picture)
+
+
+def _load(path: Path) -> np.ndarray:
+    try:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded as archive:
+            names = list(archive)
+            if "frames" in names or len(names) == 1:
+                array: np.ndarray = archive["frames" if "frames" in names else names[0]]
+                return array
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise InputError(
+            f"{path} cannot be read as a numpy array: write it again with numpy.save."
+        ) from error
+    raise InputError(f"{path} holds the arrays {names}: name the one with the video 'frames'.")

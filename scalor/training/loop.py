@@ -1,0 +1,208 @@
+"""The training loop: readable in one sitting, safe to kill at any moment."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from scalor.config import Config
+from scalor.data.scenes import Scenes
+from scalor.errors import InputError
+from scalor.model.scalor import SCALOR
+from scalor.schedule import anneals
+from scalor.training import checkpoint, guards
+from scalor.training.pictures import Pictures
+from scalor.training.step import METRICS, TrainingStep
+
+BAD_STEPS = 50
+"""So many steps without a finite gradient in a row end the run."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended."""
+
+    model: SCALOR
+    step: int
+    skipped: int
+    seconds: float
+    """Of this process; a resumed run counts from its resumption."""
+    stopped: int | None
+    """The signal that ended it early, if one did."""
+
+
+def make_scenes(config: Config, split: str, device: torch.device) -> Scenes:
+    return Scenes(config.scene if split == "train" else config.test, config.train.seed, split, device)
+
+
+def train(
+    config: Config, folder: Path, device: torch.device, resume: bool = False, quiet: bool = False
+) -> TrainingResult:
+    """Train a model into `folder`; with `resume`, go on from what is there."""
+    open_folder(folder, resume)
+    torch.manual_seed(config.train.seed)
+    model = SCALOR(config.model).to(device)
+    step = TrainingStep(config, model, make_scenes(config, "train", device), device)
+    first = restore(folder, config, step) if resume else 0
+    write_config(folder, config)
+    log = Log(folder / "log.jsonl", first)
+    pictures = Pictures(folder, config, first)
+    start, skipped, done = time.monotonic(), 0, first
+    sums = torch.zeros(len(METRICS), device=device)
+    warned: set[str] = set()
+    with stop_signals() as stop, tqdm(
+        total=config.train.steps, initial=first, disable=quiet, file=sys.stderr, unit="step"
+    ) as bar:
+        for number in range(first, config.train.steps):
+            now = anneals(config.train, number)
+            sums += step(number, now)
+            done = number + 1
+            bar.update()
+            last = done == config.train.steps or bool(stop)
+            if done % config.train.log_every == 0 or last:
+                steps_in_sum = (number % config.train.log_every) + 1
+                steps_in_sum = min(steps_in_sum, done - first)
+                means = dict(zip(METRICS, (sums / steps_in_sum).tolist(), strict=True))
+                sums.zero_()
+                skipped += round(means["skipped"] * steps_in_sum)
+                log.write({"step": done, **means, "length": now.length, "temperature": now.temperature})
+                bar.set_postfix_str(f"elbo {means['elbo']:.0f}, objects {means['objects']:.1f}")
+                for sentence in guards.warnings(config, done, means):
+                    if sentence.split(":")[0] not in warned:
+                        warned.add(sentence.split(":")[0])
+                        tqdm.write(f"warning: {sentence}", file=sys.stderr)
+                if float(step.bad_in_a_row) >= BAD_STEPS:
+                    raise InputError(
+                        f"train.learning_rate is {config.train.learning_rate}: the last {BAD_STEPS} steps had no "
+                        f"finite gradient, so training ended at step {done}; lower it and go on with --resume "
+                        "from the last good checkpoint."
+                    )
+            pictures.maybe(done, model, step.scenes)
+            if done % config.train.save_every == 0 or last:
+                save(folder, config, step, done)
+            if stop:
+                break
+    return TrainingResult(model, done, skipped, time.monotonic() - start, stop[0] if stop else None)
+
+
+def open_folder(folder: Path, resume: bool) -> None:
+    """The run's folder, writable, and not another run's."""
+    if not resume and (folder / checkpoint.RESUME_FILE).exists():
+        raise InputError(f"folder {folder} already holds a run: add --resume to go on, or choose another --out.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"folder {folder} cannot be written ({error.strerror}): choose another with --out."
+        ) from error
+
+
+def write_config(folder: Path, config: Config) -> None:
+    beside = folder / "config.json.part"
+    beside.write_text(json.dumps(config.to_dict(), indent=2) + "\n")
+    os.replace(beside, folder / "config.json")
+
+
+def save(folder: Path, config: Config, step: TrainingStep, done: int) -> None:
+    """The resume file first: should the second write fail, the run can still go on from here."""
+    origin = checkpoint.provenance(config, done, step.device)
+    weights = dict(step.model.state_dict())
+    checkpoint.write(folder / checkpoint.RESUME_FILE, {**weights, **training_state(step)}, config, origin)
+    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, config, origin)
+
+
+def training_state(step: TrainingStep) -> dict[str, Tensor]:
+    """Optimiser and random state as named tensors."""
+    state = {"training/rng": torch.get_rng_state()}
+    if step.device.type == "cuda":
+        state["training/rng_cuda"] = torch.cuda.get_rng_state(step.device)
+    names = {parameter: name for name, parameter in step.model.named_parameters()}
+    for parameter, values in step.optimizer.state.items():
+        for key, value in values.items():
+            state[f"training/{key}/{names[parameter]}"] = value
+    return state
+
+
+def restore(folder: Path, config: Config, step: TrainingStep) -> int:
+    """Put everything back as it was saved; returns the number of steps done."""
+    path = folder / checkpoint.RESUME_FILE
+    if not path.exists():
+        return 0
+    saved = checkpoint.read(path)
+    if saved.config.model != config.model or saved.config.scene != config.scene:
+        raise InputError(
+            f"folder {folder} holds a run with another model or other scenes: resume with the settings in its "
+            "config.json, or choose another --out."
+        )
+    weights = {name: t for name, t in saved.tensors.items() if not name.startswith("training/")}
+    checkpoint.fill(step.model, weights, path)
+    for name, parameter in step.model.named_parameters():
+        for key, value in step.optimizer.state[parameter].items():
+            value.copy_(saved.tensors[f"training/{key}/{name}"])
+    torch.set_rng_state(saved.tensors["training/rng"])
+    if step.device.type == "cuda" and "training/rng_cuda" in saved.tensors:
+        torch.cuda.set_rng_state(saved.tensors["training/rng_cuda"], step.device)
+    return int(saved.provenance["step"])
+
+
+class Log:
+    """One JSON object a line. Lines past the resumed step belong to a future that did not happen."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self.path = path
+        kept = []
+        if first and path.exists():
+            for line in path.read_text().splitlines():
+                try:
+                    if json.loads(line)["step"] <= first:
+                        kept.append(line + "\n")
+                except ValueError:  # the line a kill cut short
+                    break
+        path.write_text("".join(kept))
+
+    def write(self, values: dict[str, Any]) -> None:
+        try:
+            with open(self.path, "a") as file:
+                file.write(json.dumps(values) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"log {self.path} cannot be written ({error.strerror}): free some space and go on with --resume; "
+                "what was saved before is untouched."
+            ) from error
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Collects a stop signal instead of dying of it; a second one kills as usual."""
+    caught: list[int] = []
+    before = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        for which, handler in before.items():
+            signal.signal(which, handler)
+
+    try:
+        for which in (signal.SIGINT, signal.SIGTERM):
+            before[which] = signal.signal(which, note)
+    except ValueError:  # not the main thread: nobody can stop us by signal
+        before.clear()
+    try:
+        yield caught
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
