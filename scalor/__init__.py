@@ -1,0 +1,33 @@
+"""SCALOR: find, follow, separate and forecast every object in a video, with no labels.
+
+>>> model = scalor.load("shapes-md")
+>>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
+>>> tracks.to_csv("tracks.csv")
+"""
+
+from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
+from scalor.errors import InputError
+from scalor.model.scalor import SCALOR
+from scalor.presets import get_preset
+from scalor.tracks import Tracks
+from scalor.training.checkpoint import load, save
+
+__version__ = "0.1.0"
+__all__ = [
+    "SCALOR",
+    "Config",
+    "InputError",
+    "ModelConfig",
+    "SceneConfig",
+    "Tracks",
+    "TrainConfig",
+    "build",
+    "get_preset",
+    "load",
+    "save",
+]
+
+
+def build(preset: str) -> SCALOR:
+    """An untrained model by the name of its preset."""
+    return SCALOR(get_preset(preset).model)

@@ -127,6 +127,7 @@ class TrainConfig:
     steps: int = setting(10_000, "optimiser steps")
     batch: int = setting(16, "clips in a step")
     learning_rate: float = setting(5e-4, "Adam's step size")
+    cooldown: int = setting(0, "last steps, over which the step size falls to zero")
     clip_norm: float = setting(1.0, "largest norm of the gradient")
     seed: int = setting(0, "seed of the weights, the scenes and the samples")
     lengths: tuple[tuple[int, int], ...] = setting(
@@ -151,10 +152,9 @@ class TrainConfig:
             require(getattr(self, name) > 0, f"train.{name}", getattr(self, name), "it must be at least 1")
         for name in ("learning_rate", "clip_norm"):
             value = getattr(self, name)
-            require(
-                value > 0 and math.isfinite(value), f"train.{name}", value, "it must be positive and finite"
-            )
-        require(self.seed >= 0, "train.seed", self.seed, "it must be 0 or more")
+            require(value > 0 and math.isfinite(value), f"train.{name}", value, "it must be positive and finite")
+        for name in ("seed", "cooldown", "gradients_through_time"):
+            require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "it must be 0 or more")
         starts = [start for start, _ in self.lengths]
         require(
             bool(starts) and starts[0] == 0 and starts == sorted(set(starts)),
@@ -169,12 +169,10 @@ class TrainConfig:
             "every sequence needs at least 1 frame",
         )
         first, last, _ = self.temperature
-        require(
-            min(first, last) > 0, "train.temperature", self.temperature, "temperatures must be positive"
-        )
+        require(min(first, last) > 0, "train.temperature", self.temperature, "temperatures must be positive")
         first, last, _ = self.presence_prior
         require(
-            0 < min(first, last) and max(first, last) < 1,
+            min(first, last) > 0 and max(first, last) < 1,
             "train.presence_prior",
             self.presence_prior,
             "probabilities must lie between 0 and 1",
@@ -186,12 +184,6 @@ class TrainConfig:
                 getattr(self, name),
                 "the number of steps must be 0 or more",
             )
-        require(
-            self.gradients_through_time >= 0,
-            "train.gradients_through_time",
-            self.gradients_through_time,
-            "it must be 0 or more",
-        )
         require(
             self.precision in ("auto", "float32", "bf16"),
             "train.precision",

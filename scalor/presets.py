@@ -31,26 +31,27 @@ def describe(name: str) -> str:
     return (PRESETS[name].__doc__ or "").strip().splitlines()[0]
 
 
-def density(
-    kind: str, objects: tuple[int, int], size: float, slots: int, grid: tuple[int, int] = (8, 8)
-) -> Config:
+def density(kind: str, objects: tuple[int, int], size: float, slots: int, grid: tuple[int, int] = (8, 8)) -> Config:
     """A 64x64 scene of one density, and a model with room for it."""
     scene = SceneConfig(kind=kind, objects=objects, size=size)
+    train = TrainConfig(
+        steps=14_000, cooldown=3_000, lengths=((0, 1), (400, 2), (2_000, 4), (5_000, 10)), save_every=1_000
+    )
     model = ModelConfig(grid=grid, slots=slots, proposals=min(slots, 16), object_size=(size, size))
-    return Config(model=model, scene=scene, test=scene, train=TrainConfig())
+    return Config(model=model, scene=scene, test=scene, train=train)
 
 
 @preset
 def shapes_tiny() -> Config:
-    """1-3 shapes on 32x32 frames: learns on two CPU cores in about five minutes."""
-    scene = SceneConfig(frame=(32, 32), objects=(1, 3), size=9.0)
+    """3-6 shapes on 32x32 frames: learns on two CPU cores in about five minutes."""
+    scene = SceneConfig(frame=(32, 32), objects=(3, 6), size=7.0)
     return Config(
         model=ModelConfig(
             frame=(32, 32),
             grid=(4, 4),
-            slots=6,
-            proposals=4,
-            object_size=(9.0, 9.0),
+            slots=10,
+            proposals=6,
+            object_size=(7.0, 7.0),
             glimpse=12,
             what_dim=8,
             feature_dim=32,
@@ -60,12 +61,12 @@ def shapes_tiny() -> Config:
         scene=scene,
         test=scene,
         train=TrainConfig(
-            steps=4_000,
+            steps=1_800,
             learning_rate=1e-3,
-            lengths=((0, 2), (1_500, 4)),
-            temperature=(1.0, 0.3, 3_000),
-            gradients_through_time=4_000,
-            save_every=500,
+            cooldown=400,
+            lengths=((0, 1), (500, 2), (1_300, 4)),
+            temperature=(1.0, 0.3, 1_500),
+            save_every=300,
         ),
     )
 

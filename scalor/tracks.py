@@ -66,10 +66,8 @@ class Tracks:
             writer.writerow(["clip", "frame", "id", "x0", "y0", "x1", "y1", "presence", "discovered"])
             for i in range(len(self)):
                 box = [f"{v:.3f}" for v in self.box[i]]
-                writer.writerow(
-                    [self.clip[i], self.frame[i], self.id[i], *box]
-                    + [f"{self.presence[i]:.4f}", int(self.discovered[i])]
-                )
+                sure = [f"{self.presence[i]:.4f}", int(self.discovered[i])]
+                writer.writerow([self.clip[i], self.frame[i], self.id[i], *box, *sure])
 
     def to_mot(self, path: str | Path) -> None:
         """MOTChallenge text: frame and id from 1, left, top, width, height, confidence, -1, -1, -1."""
@@ -85,3 +83,13 @@ class Tracks:
                     f"{self.frame[i] + 1},{self.id[i] + 1},{x0:.3f},{y0:.3f},{x1 - x0:.3f},{y1 - y0:.3f},"
                     f"{self.presence[i]:.4f},-1,-1,-1\n"
                 )
+
+
+def join_tracks(parts: list[Tracks]) -> Tracks:
+    """The rows of several records of the same video, one after the other."""
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("clip", "frame", "id", "box", "presence", "discovered")
+    }
+    masks = [part.masks for part in parts if part.masks is not None]
+    return Tracks(**columns, size=parts[0].size, masks=np.concatenate(masks) if masks else None)

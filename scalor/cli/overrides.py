@@ -34,9 +34,7 @@ def apply(config: Config, words: list[str]) -> Config:
         hint = get_type_hints(type(getattr(config, section)))[field]
         sections.setdefault(section, {})[field] = convert(hint, read(text), name)
     # All at once, so that settings that only fit together (frame and grid) can change together.
-    changed = {
-        section: dataclasses.replace(getattr(config, section), **values) for section, values in sections.items()
-    }
+    changed = {section: dataclasses.replace(getattr(config, section), **values) for section, values in sections.items()}
     return dataclasses.replace(config, **changed)
 
 
@@ -65,3 +63,8 @@ def read(text: str) -> Any:
         if len(parts) == 2 and all(part.replace(".", "", 1).isdigit() for part in parts):
             return [json.loads(part) for part in parts]
         return text
+
+
+def with_test_scenes(config: Config, other: Config) -> Config:
+    """The config, tested on another preset's scenes."""
+    return dataclasses.replace(config, test=other.test)

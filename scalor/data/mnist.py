@@ -90,15 +90,12 @@ def read_idx(folder: Path, name: str) -> "np.ndarray[tuple[int, ...], np.dtype[n
     dimensions = int(name.split("-idx")[1][0])
     magic = bytes((0, 0, 8, dimensions))
     if data[:4] != magic:
-        raise InputError(
-            f"{path} starts with {data[:4].hex()}, not with {magic.hex()}: it is no {name} file."
-        )
+        raise InputError(f"{path} starts with {data[:4].hex()}, not with {magic.hex()}: it is no {name} file.")
     start = 4 + 4 * dimensions
     shape = tuple(int.from_bytes(data[at : at + 4], "big") for at in range(4, start, 4))
     if len(data) != start + math.prod(shape):
         raise InputError(
-            f"{path} has {len(data)} bytes, but its header promises {start + math.prod(shape)}: "
-            "fetch it again."
+            f"{path} has {len(data)} bytes, but its header promises {start + math.prod(shape)}: fetch it again."
         )
     return np.frombuffer(bytearray(data), np.uint8, offset=start).reshape(shape)
 
@@ -116,8 +113,7 @@ def _download(folder: Path, name: str) -> None:
         content = gzip.decompress(packed)
     except (EOFError, OSError) as error:
         raise InputError(
-            f"{address} cannot be fetched ({error}): "
-            "put the MNIST files into a folder and set SCALOR_MNIST to it."
+            f"{address} cannot be fetched ({error}): put the MNIST files into a folder and set SCALOR_MNIST to it."
         ) from error
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256[name]:
@@ -202,9 +198,7 @@ def _shrink(
     """Means over squares of side `footprint` around places x and y = `centre`, in bytes, 0 along the rim."""
     edge = torch.arange(28.0)
     reach = footprint[:, None, None, None] / 2
-    overlap = torch.minimum(edge + 1, centre[..., None] + reach) - torch.maximum(
-        edge, centre[..., None] - reach
-    )
+    overlap = torch.minimum(edge + 1, centre[..., None] + reach) - torch.maximum(edge, centre[..., None] - reach)
     across, down = (overlap.clamp_(min=0) / (2 * reach)).unbind(1)  # each [M, Q, 28]
     small = down @ images @ across.transpose(1, 2)
     small[:, (0, -1), :] = 0  # so that samples beyond the rim read 0

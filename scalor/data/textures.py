@@ -18,9 +18,7 @@ CHANNEL = 8  # draws CHANNEL, CHANNEL + 1, CHANNEL + 2: one per colour channel
 TEXTURE = 0xBAC6
 
 
-def textures(
-    keys: Int[Tensor, "B"], times: Int[Tensor, "T"], frame: tuple[int, int]
-) -> Float[Tensor, "B T 3 H W"]:
+def textures(keys: Int[Tensor, "B"], times: Int[Tensor, "T"], frame: tuple[int, int]) -> Float[Tensor, "B T 3 H W"]:
     """The background of each clip at the given frames."""
     height, width = frame
     base = fold(keys, TEXTURE)

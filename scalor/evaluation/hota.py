@@ -100,9 +100,7 @@ def hota_counts(sequence: Sequence[FramePair], gate: Gate) -> HotaCounts:
         [],
     )  # of every match in the clip: its similarity and its pair of identities, as one number
     for similarity, true_id, pred_id in frames:
-        rows, columns = linear_sum_assignment(
-            alignment[true_id[:, None], pred_id[None]] * similarity, maximize=True
-        )
+        rows, columns = linear_sum_assignment(alignment[true_id[:, None], pred_id[None]] * similarity, maximize=True)
         alike.append(similarity[rows, columns])
         pairs.append(true_id[rows] * len(pred_frames) + pred_id[columns])
     return _at_every_alpha(np.concatenate(alike), np.concatenate(pairs), true_frames, pred_frames)

@@ -74,9 +74,7 @@ def iou_gate() -> Gate:
     return Gate("iou", "iou", 0.5)
 
 
-def centre_distances(
-    true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]
-) -> Float[np.ndarray, "N M"]:
+def centre_distances(true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]) -> Float[np.ndarray, "N M"]:
     """Euclidean distances, pixels."""
     true, pred = true.astype(np.float64), pred.astype(np.float64)
     x, y = (true[:, axis, None] - pred[:, axis] for axis in (0, 1))  # each [N, M]
@@ -89,9 +87,7 @@ def box_ious(true: Float[np.ndarray, "N 4"], pred: Float[np.ndarray, "M 4"]) -> 
     true, pred = true.astype(np.float64), pred.astype(np.float64)
     # Axis by axis: numpy is slow over a last axis of two.
     x, y = (
-        np.maximum(
-            np.minimum(true[:, a + 2, None], pred[:, a + 2]) - np.maximum(true[:, a, None], pred[:, a]), 0
-        )
+        np.maximum(np.minimum(true[:, a + 2, None], pred[:, a + 2]) - np.maximum(true[:, a, None], pred[:, a]), 0)
         for a in (0, 1)
     )
     intersection = x * y  # [N, M]
@@ -193,9 +189,7 @@ def pair_up(
     for i in range(clips * frames):
         t, p = slice(true_start[i], true_start[i + 1]), slice(pred_start[i], pred_start[i + 1])
         pairs.append(
-            FramePair(
-                true_id[t], true_box[t], true_centre[t], ignored[t], pred_id[p], pred_box[p], pred_centre[p]
-            )
+            FramePair(true_id[t], true_box[t], true_centre[t], ignored[t], pred_id[p], pred_box[p], pred_centre[p])
         )
     return [pairs[clip * frames : (clip + 1) * frames] for clip in range(clips)]
 

@@ -17,9 +17,7 @@ from scalor.evaluation.matching import assign, pair_up, strict_gate
 from scalor.tracks import Tracks
 
 
-def frame_errors(
-    predicted: Float[Tensor, "B T 3 H W"], true: Float[Tensor, "B T 3 H W"]
-) -> Float[np.ndarray, " T"]:
+def frame_errors(predicted: Float[Tensor, "B T 3 H W"], true: Float[Tensor, "B T 3 H W"]) -> Float[np.ndarray, " T"]:
     """Mean squared pixel error of every step, over clips, channels and pixels."""
     error: np.ndarray = (predicted.float() - true.float()).square().mean(dim=(0, 2, 3, 4)).cpu().numpy()
     return error
@@ -86,9 +84,7 @@ class CentreErrors:
     """Objects still in view whose forecast is gone. They have no distance: read the mean beside this."""
 
     def __add__(self, other: "CentreErrors") -> "CentreErrors":
-        return CentreErrors(
-            self.distance + other.distance, self.followed + other.followed, self.lost + other.lost
-        )
+        return CentreErrors(self.distance + other.distance, self.followed + other.followed, self.lost + other.lost)
 
     @property
     def mean(self) -> Float[np.ndarray, " S"]:
@@ -119,9 +115,7 @@ def centre_errors(tracks: Tracks, truth: Truth, size: float, observe: int) -> Ce
         start = sequence[observe - 1]
         rows = np.flatnonzero(~start.ignored)
         partner = assign(start.cost(gate)[rows])
-        known = {
-            int(start.true_id[i]): int(start.pred_id[j]) for i, j in zip(rows, partner, strict=True) if j >= 0
-        }
+        known = {int(start.true_id[i]): int(start.pred_id[j]) for i, j in zip(rows, partner, strict=True) if j >= 0}
         for h, pair in enumerate(sequence[observe:]):
             for identity, xy in zip(pair.true_id.tolist(), pair.true_centre, strict=True):
                 if identity not in known:
@@ -137,6 +131,4 @@ def centre_errors(tracks: Tracks, truth: Truth, size: float, observe: int) -> Ce
 
 def _check_observed(observe: int, frames: int) -> None:
     if not 0 < observe < frames:
-        raise InputError(
-            f"observe is {observe}: it must lie between 1 and {frames - 1}, one less than the frames."
-        )
+        raise InputError(f"observe is {observe}: it must lie between 1 and {frames - 1}, one less than the frames.")

@@ -14,7 +14,7 @@ from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Normal, logit, positive
 from scalor.model.appearance import Appearance
 from scalor.model.decoders import Sprite
-from scalor.model.geometry import centres, crop
+from scalor.model.geometry import crop
 from scalor.model.state import ObjectState
 
 PRESENCE_LIMIT = 8.8
@@ -122,9 +122,7 @@ class Discovery(nn.Module):
         accepted = presence * (1 - self.reject(sprite, where, explained))
         return self.newborn(where, z_where, z_what, z_depth, accepted[..., None]), sprite
 
-    def place(
-        self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int
-    ) -> Float[Tensor, "B D 4"]:
+    def place(self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int) -> Float[Tensor, "B D 4"]:
         """Centre within one cell of the cell's own; size within the configured range."""
         height, width = self.config.cell
         squashed = torch.tanh(z_where)
@@ -148,9 +146,7 @@ class Discovery(nn.Module):
             share = (own * taken).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return (share >= self.config.rejection_overlap).float()
 
-    def newborn(
-        self, where: Tensor, z_where: Tensor, z_what: Tensor, z_depth: Tensor, presence: Tensor
-    ) -> ObjectState:
+    def newborn(self, where: Tensor, z_where: Tensor, z_what: Tensor, z_depth: Tensor, presence: Tensor) -> ObjectState:
         """Proposals as objects: alive when present enough. A newborn has not moved yet."""
         clips, count, _ = where.shape
         config = self.config

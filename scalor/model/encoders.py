@@ -1,7 +1,8 @@
 """Networks that look: the image encoder with its ConvLSTM, and the glimpse encoder.
 
 Their depth follows from the sizes in a loop. Nothing here depends on the frame's size, only on the cell's
-and the glimpse's, and nothing sees an absolute position: a moved scene gives moved features.
+and the glimpse's, and nothing sees an absolute position: a moved scene gives moved features. There is no
+normalisation: it was tried, and gave nothing but slower steps (docs/log.md).
 """
 
 from typing import NamedTuple
@@ -21,25 +22,12 @@ def prime_factors(number: int) -> list[int]:
     return factors
 
 
-class ChannelNorm(nn.Module):
-    """Normalises each position over its channels: unlike GroupNorm, blind to the rest of the frame."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(channels, 1, 1))
-        self.shift = nn.Parameter(torch.zeros(channels, 1, 1))
-
-    def forward(self, x: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
-        variance, mean = torch.var_mean(x, 1, keepdim=True, correction=0)
-        return (x - mean) * (variance + 1e-5).rsqrt() * self.scale + self.shift
-
-
 def shrink(channels: int, out: int, factor: tuple[int, int]) -> nn.Sequential:
     """A convolution that divides height and width exactly by `factor`, with overlapping windows."""
     padding = [max(1, f // 2) for f in factor]
     kernel = [f + 2 * p for f, p in zip(factor, padding, strict=True)]
     conv = nn.Conv2d(channels, out, (kernel[0], kernel[1]), factor, (padding[0], padding[1]))
-    return nn.Sequential(conv, ChannelNorm(out), nn.CELU())
+    return nn.Sequential(conv, nn.CELU())
 
 
 def shrinking_stack(channels: int, widths: tuple[int, ...], cell: tuple[int, int]) -> nn.Sequential:
@@ -97,4 +85,4 @@ class GlimpseEncoder(nn.Module):
 
     def forward(self, glimpses: Float[Tensor, "B N 3 P P"]) -> Float[Tensor, "B N code"]:
         codes: Tensor = self.net(glimpses.flatten(0, 1))
-        return codes.unflatten(0, glimpses.shape[:2])
+        return codes.view(*glimpses.shape[:2], -1)

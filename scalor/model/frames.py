@@ -8,9 +8,7 @@ from torch import Tensor
 from scalor.errors import InputError
 
 
-def check_frames(
-    frames: object, cell: tuple[int, int], minimum: int = 2
-) -> Float[Tensor, "B T 3 H W"]:
+def check_frames(frames: object, cell: tuple[int, int], minimum: int = 2) -> Float[Tensor, "B T 3 H W"]:
     """Frames as a float tensor with a batch dimension; `minimum` is the fewest frames that make sense."""
     if isinstance(frames, np.ndarray):
         if frames.dtype.kind not in "fiub":

@@ -39,9 +39,7 @@ def paste_weights(
     return hat(points[..., None] - centres(samples, centre))
 
 
-def crop(
-    image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples: int
-) -> Float[Tensor, "B N C P P"]:
+def crop(image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples: int) -> Float[Tensor, "B N C P P"]:
     """The glimpse inside each box, `samples` pixels a side; zero outside the image."""
     b, c, h, w = image.shape
     n = where.shape[1]
@@ -98,6 +96,4 @@ def tight_box(
         edges.append((torch.where(empty, 0, first) / samples, torch.where(empty, samples, last) / samples))
     (left, right), (top, bottom) = edges
     low, size = where[..., :2] - where[..., 2:] / 2, where[..., 2:]
-    return torch.cat(
-        [low + size * torch.stack([left, top], -1), low + size * torch.stack([right, bottom], -1)], -1
-    )
+    return torch.cat([low + size * torch.stack([left, top], -1), low + size * torch.stack([right, bottom], -1)], -1)

@@ -39,7 +39,7 @@ class TransitionPrior(nn.Module):
         """The hidden state after this frame's latents."""
         seen = torch.cat([objects.z_where, objects.z_what, objects.z_depth, objects.presence], -1)
         hidden: Tensor = self.cell(seen.flatten(0, 1), objects.prior.flatten(0, 1))
-        return hidden.float().unflatten(0, seen.shape[:2])
+        return hidden.float().view(*seen.shape[:2], -1)
 
     def forward(self, objects: ObjectState) -> Transition:
         heads = self.heads(objects.prior).float()

@@ -52,9 +52,7 @@ class Propagation(nn.Module):
         latents = 4 + what + 1 + 1
         self.enter = nn.Sequential(nn.Linear(seen + latents, hidden), nn.CELU())
         self.tracker = nn.GRUCell(hidden, hidden)
-        self.move = nn.Sequential(
-            nn.Linear(seen + latents + hidden, hidden), nn.CELU(), nn.Linear(hidden, 2 * 4)
-        )
+        self.move = nn.Sequential(nn.Linear(seen + latents + hidden, hidden), nn.CELU(), nn.Linear(hidden, 2 * 4))
         self.blend = nn.Linear(CODE + hidden, 2 * what)  # gate, raw std
         # mean and raw std of depth, presence
         self.judge = nn.Sequential(nn.Linear(CODE + hidden + what + 4, hidden), nn.CELU(), nn.Linear(hidden, 3))
@@ -142,9 +140,7 @@ class Propagation(nn.Module):
             seen.append(self.searcher(crop(image, around, self.config.glimpse)))
         return torch.cat(seen, -1)
 
-    def shift(
-        self, where: Float[Tensor, "B K 4"], z_where: Float[Tensor, "B K 4"]
-    ) -> Float[Tensor, "B K 4"]:
+    def shift(self, where: Float[Tensor, "B K 4"], z_where: Float[Tensor, "B K 4"]) -> Float[Tensor, "B K 4"]:
         """An object moves by at most its typical size a frame, and its size stays in range."""
         squashed = torch.tanh(z_where)
         centre = where[..., :2] + self.typical * squashed[..., :2]

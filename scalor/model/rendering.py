@@ -29,9 +29,7 @@ def alpha(objects: ObjectState, sprite: Sprite) -> Float[Tensor, "B N 1 P P"]:
     return sprite.mask * (objects.presence * objects.alive)[..., None, None]
 
 
-def coverage(
-    objects: ObjectState, sprite: Sprite, frame: tuple[int, int]
-) -> Float[Tensor, "B 1 H W"]:
+def coverage(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Float[Tensor, "B 1 H W"]:
     """The objects' mask M alone."""
     return paste(alpha(objects, sprite), objects.where, frame).float().clamp(max=1)
 
@@ -47,9 +45,7 @@ def draw(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Foregr
     return Foreground(colour, cover + (cover.clamp(max=1) - cover).detach())
 
 
-def compose(
-    foreground: Foreground, background: Float[Tensor, "B 3 H W"] | None
-) -> Float[Tensor, "B 3 H W"]:
+def compose(foreground: Foreground, background: Float[Tensor, "B 3 H W"] | None) -> Float[Tensor, "B 3 H W"]:
     """The frame; without a background it is black."""
     objects = foreground.mask * foreground.colour
     return objects if background is None else objects + (1 - foreground.mask) * background

@@ -45,9 +45,7 @@ class SceneState:
 
     def detach(self) -> "SceneState":
         memory = Memory(self.memory.hidden.detach(), self.memory.cell.detach())
-        return SceneState(
-            self.objects.detach(), self.roster, memory, self.background.detach(), self.frame
-        )
+        return SceneState(self.objects.detach(), self.roster, memory, self.background.detach(), self.frame)
 
 
 class Step(NamedTuple):
@@ -112,9 +110,7 @@ class SCALOR(nn.Module):
     ) -> Float[Tensor, " B"]:
         """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
         video = self.receive(frames, minimum=1)
-        weights = torch.stack(
-            [self.elbo(video, Exact(), presence_prior).terms.elbo for _ in range(samples)]
-        )
+        weights = torch.stack([self.elbo(video, Exact(), presence_prior).terms.elbo for _ in range(samples)])
         return weights.logsumexp(0) - math.log(samples)
 
     @torch.inference_mode()
@@ -144,6 +140,19 @@ class SCALOR(nn.Module):
         """The frames as the model sees them: reconstruction, background and tracks."""
         video = self.receive(frames, minimum=1)
         return self.generate(video, observe=video.shape[1], horizon=0)
+
+    @torch.inference_mode()
+    def object_pictures(self, frames: object) -> Float[Tensor, "B T K 3 P P"]:
+        """Every slot's own picture in every frame, over black; black where the slot is empty."""
+        video = self.receive(frames, minimum=1)
+        state = self.start(video.shape[0], (video.shape[-2], video.shape[-1]), video)
+        pictures = []
+        for image in video.unbind(1):
+            seen = self.look(image[:, None])[:, 0]
+            state, _, _, _ = self.observe(state, image, seen, Mode(), PRESENCE_PRIOR)
+            sprite = self.appearance.draw(state.objects.z_what)
+            pictures.append(sprite.colour * sprite.mask * state.objects.alive[..., None, None])
+        return torch.stack(pictures, 1)
 
     @torch.inference_mode()
     def generate(
@@ -193,9 +202,7 @@ class SCALOR(nn.Module):
         grid = (frame[0] // config.cell[0], frame[1] // config.cell[1])
         background = self.background.empty(clips, like) if self.background else like.new_zeros(clips, 0)
         return SceneState(
-            ObjectState.empty(
-                clips, config.slots, config.what_dim, config.tracker_dim, config.prior_dim, like
-            ),
+            ObjectState.empty(clips, config.slots, config.what_dim, config.tracker_dim, config.prior_dim, like),
             Roster.empty(clips, config.slots, like),
             self.encoder.empty(clips, grid, like),
             background,
@@ -205,7 +212,7 @@ class SCALOR(nn.Module):
     def look(self, video: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T F Gh Gw"]:
         """Per-frame features, before the ConvLSTM; all frames at once."""
         seen: Tensor = self.encoder.look(video.flatten(0, 1))
-        return seen.unflatten(0, video.shape[:2])
+        return seen.view(*video.shape[:2], *seen.shape[1:])
 
     def observe(
         self,
@@ -241,8 +248,13 @@ class SCALOR(nn.Module):
             prior = self.background.prior(state.background, first=state.frame == 0)
             backdrop = self.background(image, foreground.mask.detach(), prior, estimator)
         next_state, step = self.finish(
-            state, kept, discovered.objects, foreground, backdrop.picture if backdrop else None,
-            backdrop.z_bg if backdrop else None, memory,
+            state,
+            kept,
+            discovered.objects,
+            foreground,
+            backdrop.picture if backdrop else None,
+            backdrop.z_bg if backdrop else None,
+            memory,
         )
         nothing = torch.zeros_like(discovered.kl_presence)
         error = (step.picture - image).square()

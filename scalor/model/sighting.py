@@ -41,15 +41,13 @@ def sight(
     )
 
 
-def visible_masks(
-    objects: ObjectState, sprite: Sprite, frame: tuple[int, int]
-) -> Bool[Tensor, "B K H W"]:
+def visible_masks(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Bool[Tensor, "B K H W"]:
     """The pixels that show each object: its mask is on, and no nearer object covers it."""
     b, k = objects.where.shape[:2]
     opacity = alpha(objects, sprite)
     near = torch.sigmoid(-objects.z_depth)[..., None, None]
     layers = torch.cat([opacity, opacity * near], 2).flatten(0, 1)[:, None]  # [B*K, 1, 2, P, P]
-    canvas = paste(layers, objects.where.flatten(0, 1)[:, None], frame).unflatten(0, (b, k))
+    canvas = paste(layers, objects.where.flatten(0, 1)[:, None], frame).reshape(b, k, 2, *frame)
     nearest = canvas[:, :, 1].argmax(1, keepdim=True)  # [B, 1, H, W]
     mine = nearest == torch.arange(k, device=nearest.device)[:, None, None]
     return mine & (canvas[:, :, 0] > 0.5)

@@ -35,9 +35,7 @@ class ObjectState:
             return torch.zeros(clips, slots, width, device=like.device, dtype=torch.float32)
 
         where = zeros(4) + 1  # a positive size keeps the arithmetic on dead slots finite
-        return ObjectState(
-            where, zeros(4), zeros(what), zeros(1), zeros(1), zeros(tracker), zeros(prior), zeros(1)
-        )
+        return ObjectState(where, zeros(4), zeros(what), zeros(1), zeros(1), zeros(tracker), zeros(prior), zeros(1))
 
     def pack(self) -> Float[Tensor, "B N F"]:
         """All fields side by side, so that choosing among objects is one operation."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from scalor.config import Config
@@ -59,7 +59,10 @@ def commit() -> str:
     here = Path(__file__).parent
     try:
         found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=here, capture_output=True, text=True
+            ["git", "describe", "--always", "--dirty", "--exclude=*"],
+            cwd=here,
+            capture_output=True,
+            text=True,
         )
     except OSError:
         return "unknown"
@@ -69,7 +72,7 @@ def commit() -> str:
 def write(path: Path, tensors: dict[str, Tensor], config: Config, origin: dict[str, Any]) -> None:
     """Write beside, flush to the disk, then rename: the file under the final name is always whole."""
     header = {"format": FORMAT, "config": json.dumps(config.to_dict()), "provenance": json.dumps(origin)}
-    data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, header)
+    data = to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, header)
     beside = path.with_name(path.name + ".part")
     try:
         with open(beside, "wb") as file:
@@ -102,9 +105,7 @@ def read(path: Path) -> Checkpoint:
             f"checkpoint {path} was not written by scalor (format {header.get('format')!r}, not {FORMAT!r}): "
             "give a file that `scalor train` made."
         )
-    return Checkpoint(
-        Config.from_dict(json.loads(header["config"])), json.loads(header["provenance"]), tensors
-    )
+    return Checkpoint(Config.from_dict(json.loads(header["config"])), json.loads(header["provenance"]), tensors)
 
 
 def find(name_or_path: str | Path) -> Path:
@@ -140,6 +141,13 @@ def fill(model: SCALOR, tensors: dict[str, Tensor], path: Path) -> None:
                 f"{list(own[name].shape)}; use the config it was trained with."
             )
     model.load_state_dict(tensors)
+
+
+def save(model: SCALOR, path: str | Path, config: Config | None = None) -> None:
+    """Write a model's weights; `config` is the whole run's, where there is one."""
+    whole = config or Config(model=model.config)
+    origin = provenance(whole, 0, next(model.parameters()).device)
+    write(Path(path), dict(model.state_dict()), whole, origin)
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "cpu") -> SCALOR:

@@ -61,9 +61,10 @@ def train(
     start, skipped, done = time.monotonic(), 0, first
     sums = torch.zeros(len(METRICS), device=device)
     warned: set[str] = set()
-    with stop_signals() as stop, tqdm(
-        total=config.train.steps, initial=first, disable=quiet, file=sys.stderr, unit="step"
-    ) as bar:
+    with (
+        stop_signals() as stop,
+        tqdm(total=config.train.steps, initial=first, disable=quiet, file=sys.stderr, unit="step") as bar,
+    ):
         for number in range(first, config.train.steps):
             now = anneals(config.train, number)
             sums += step(number, now)
@@ -106,9 +107,7 @@ def open_folder(folder: Path, resume: bool) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise InputError(
-            f"folder {folder} cannot be written ({error.strerror}): choose another with --out."
-        ) from error
+        raise InputError(f"folder {folder} cannot be written ({error.strerror}): choose another with --out.") from error
 
 
 def write_config(folder: Path, config: Config) -> None:
@@ -130,10 +129,9 @@ def training_state(step: TrainingStep) -> dict[str, Tensor]:
     state = {"training/rng": torch.get_rng_state()}
     if step.device.type == "cuda":
         state["training/rng_cuda"] = torch.cuda.get_rng_state(step.device)
-    names = {parameter: name for name, parameter in step.model.named_parameters()}
-    for parameter, values in step.optimizer.state.items():
-        for key, value in values.items():
-            state[f"training/{key}/{names[parameter]}"] = value
+    for name, parameter in step.model.named_parameters():
+        for key, value in step.optimizer.state[parameter].items():
+            state[f"training/{key}/{name}"] = value
     return state
 
 
@@ -189,7 +187,7 @@ class Log:
 def stop_signals() -> Iterator[list[int]]:
     """Collects a stop signal instead of dying of it; a second one kills as usual."""
     caught: list[int] = []
-    before = {}
+    before: dict[signal.Signals, Any] = {}
 
     def note(number: int, frame: FrameType | None) -> None:
         caught.append(number)

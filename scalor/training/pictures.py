@@ -6,11 +6,15 @@ Without TensorBoard installed nothing is drawn; the JSONL log is always written.
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.model.scalor import SCALOR
+from scalor.visual.colors import label_picture
+from scalor.visual.overlay import overlay
+from scalor.visual.strips import strip
 
 
 class Pictures:
@@ -24,5 +28,40 @@ class Pictures:
         self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first or None)
 
     def maybe(self, done: int, model: SCALOR, scenes: Scenes) -> None:
+        """Every so many steps, the first training clip as the model sees it."""
         if self.writer is None or done % self.every:
             return
+        frames = scenes.clips(0, 1).frames[0]
+        for name, picture in views(model, frames.cpu().numpy()).items():
+            self.writer.add_image(name, picture, done, dataformats="HWC")
+        self.writer.flush()
+
+
+def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
+    """The pictures of one clip [T, 3, H, W], each [h, w, 3] in 8 bits."""
+    seen = model.reconstruct(torch.from_numpy(frames))
+    tracks = model.track(frames, masks=True) if len(frames) > 1 else seen.tracks
+    labels = np.full((len(frames), *tracks.size), -1)
+    if tracks.masks is not None:
+        for row in range(len(tracks)):
+            labels[tracks.frame[row]][tracks.masks[row]] = tracks.id[row]
+    rows = {
+        "boxes": overlay(frames, tracks),
+        "reconstruction": to_bytes(seen.frames[0]),
+        "background": to_bytes(seen.background[0]),
+        "masks": label_picture(labels),
+    }
+    return {"clip": strip(rows), "glimpses": glimpses(model, frames)}
+
+
+def glimpses(model: SCALOR, frames: np.ndarray) -> np.ndarray:
+    """Every object's own picture in every frame: objects down, frames across; black where there is none."""
+    pictures = model.object_pictures(frames)[0].cpu().numpy()  # [T, K, 3, P, P]
+    down = np.concatenate(list(pictures.transpose(1, 0, 3, 4, 2)), 1)  # [T, K*P, P, 3]
+    return to_bytes(torch.from_numpy(np.concatenate(list(down), 1)).permute(2, 0, 1))
+
+
+def to_bytes(frames: torch.Tensor) -> np.ndarray:
+    """[..., 3, H, W] in [0, 1] -> [..., H, W, 3] in 8 bits."""
+    picture: np.ndarray = (frames.clamp(0, 1).movedim(-3, -1) * 255).round().byte().cpu().numpy()
+    return picture

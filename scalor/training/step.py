@@ -32,7 +32,10 @@ class TrainingStep:
 
     def __init__(self, config: Config, model: SCALOR, scenes: Scenes, device: torch.device) -> None:
         self.config, self.model, self.scenes, self.device = config, model, scenes, device
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=config.train.learning_rate, fused=True, capturable=device.type == "cuda")
+        self.learning_rate = torch.zeros((), device=device)
+        self.optimizer = torch.optim.Adam(
+            model.parameters(), lr=self.learning_rate, fused=True, capturable=device.type == "cuda"
+        )
         self.index = torch.zeros(config.train.batch, dtype=torch.int64, device=device)
         self.temperature = torch.ones((), device=device)
         self.presence_prior = torch.ones((), device=device)
@@ -50,6 +53,7 @@ class TrainingStep:
     def __call__(self, number: int, now: Anneals) -> Tensor:
         first = number * self.config.train.batch
         self.index.copy_(torch.arange(first, first + self.config.train.batch))
+        self.learning_rate.fill_(now.learning_rate)
         self.temperature.fill_(now.temperature)
         self.presence_prior.fill_(now.presence_prior)
         if self.device.type == "cuda":
@@ -62,9 +66,7 @@ class TrainingStep:
         """The step itself."""
         video = self.scenes.clips(self.index, length=now.length).frames
         with self.autocast():
-            bound = self.model.elbo(
-                video, Relaxed(self.temperature), self.presence_prior, now.cut_gradients
-            )
+            bound = self.model.elbo(video, Relaxed(self.temperature), self.presence_prior, now.cut_gradients)
         elbo = bound.terms.elbo.mean()
         for parameter in self.model.parameters():
             parameter.grad = None
@@ -77,9 +79,7 @@ class TrainingStep:
             self.update(skipped)
             self.bad_in_a_row.copy_((self.bad_in_a_row + 1) * skipped)
         values = [*bound.terms.to_dict().values(), *bound.activity.to_dict().values()]
-        self.metrics.copy_(
-            torch.stack([elbo, *(value.mean() for value in values), norm, skipped]).detach()
-        )
+        self.metrics.copy_(torch.stack([elbo, *(value.mean() for value in values), norm, skipped]).detach())
 
     def update(self, skipped: Tensor) -> None:
         """Adam, doing nothing where `skipped` is 1 (the hook that gradient scalers use)."""

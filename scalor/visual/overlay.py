@@ -93,9 +93,7 @@ def number_bitmap(number: int, size: int = 1) -> Bool[np.ndarray, "h w"]:
 
     The array is shared between calls: read it only.
     """
-    rows = [
-        np.array([[bits >> 2 & 1, bits >> 1 & 1, bits & 1, 0] for bits in _DIGITS[d]]) for d in str(number)
-    ]
+    rows = [np.array([[bits >> 2 & 1, bits >> 1 & 1, bits & 1, 0] for bits in _DIGITS[d]]) for d in str(number)]
     bitmap = np.concatenate(rows, axis=1)[:, :-1].astype(bool)
     return bitmap.repeat(size, axis=0).repeat(size, axis=1)
 
@@ -103,8 +101,7 @@ def number_bitmap(number: int, size: int = 1) -> Bool[np.ndarray, "h w"]:
 def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, masks: bool) -> None:
     if frames.ndim != 4 or frames.shape[1] != 3 or frames.dtype.kind != "f":
         raise InputError(
-            f"frames are {frames.dtype} of shape {list(frames.shape)}: hand in floats in [0, 1] of shape "
-            "[T, 3, H, W]."
+            f"frames are {frames.dtype} of shape {list(frames.shape)}: hand in floats in [0, 1] of shape [T, 3, H, W]."
         )
     if frames.shape[2:] != tracks.size:
         raise InputError(
@@ -113,13 +110,9 @@ def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, m
         )
     # Reconstructions may overshoot [0, 1] a little and are clipped; 0..255 is a mistake.
     if frames.size and not (frames.min() >= -0.5 and frames.max() <= 1.5):
-        raise InputError(
-            f"frames hold values from {frames.min():g} to {frames.max():g}: scale them to [0, 1]."
-        )
+        raise InputError(f"frames hold values from {frames.min():g} to {frames.max():g}: scale them to [0, 1].")
     if len(tracks) and tracks.clip.min() != tracks.clip.max():
-        raise InputError(
-            f"tracks hold {len(np.unique(tracks.clip))} clips: draw one at a time with tracks.of_clip(i)."
-        )
+        raise InputError(f"tracks hold {len(np.unique(tracks.clip))} clips: draw one at a time with tracks.of_clip(i).")
     if scale is not None and scale < 1:
         raise InputError(f"scale is {scale}: give a whole number from 1, or None to choose it.")
     if trails < 0:

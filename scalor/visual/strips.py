@@ -48,9 +48,7 @@ def strip(
     left = margin + max(name.shape[1] for name in names.values()) + 2 * gap
     top = margin + (max(h.shape[0] for h in headings) + gap if headings else 0)
     line_room = 4 * gap if separator_after is not None else 0
-    x_of = [
-        left + t * (width + gap) + (line_room if t >= (separator_after or count) else 0) for t in range(count)
-    ]
+    x_of = [left + t * (width + gap) + (line_room if t >= (separator_after or count) else 0) for t in range(count)]
     bottom = top + len(pictures) * (height + gap) - gap
     canvas = np.full((bottom + margin, x_of[-1] + width + margin, 3), WHITE, np.uint8)
     for row, (name, frames) in enumerate(pictures.items()):
@@ -158,8 +156,6 @@ def _text(text: str, size: int) -> UInt8[np.ndarray, "h w 3"]:
     return np.asarray(image)
 
 
-def _paste(
-    canvas: UInt8[np.ndarray, "H W 3"], picture: UInt8[np.ndarray, "h w 3"], top: int, left: int
-) -> None:
+def _paste(canvas: UInt8[np.ndarray, "H W 3"], picture: UInt8[np.ndarray, "h w 3"], top: int, left: int) -> None:
     height, width = picture.shape[:2]
     canvas[top : top + height, left : left + width] = picture[:, : canvas.shape[1] - left]

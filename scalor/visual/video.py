@@ -65,9 +65,7 @@ def iterate_frames(path: str | Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
     """The frames one after the other. Raises InputError at once, or where the file turns out to be broken."""
     path = Path(path)
     if not path.exists():
-        raise InputError(
-            f"{path} does not exist: give a video file, a folder of images or a .npy or .npz file."
-        )
+        raise InputError(f"{path} does not exist: give a video file, a folder of images or a .npy or .npz file.")
     suffix = path.suffix.lower()
     if path.is_dir():
         frames = _from_folder(path)
@@ -82,9 +80,7 @@ def iterate_frames(path: str | Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
         )
     head = next(frames, None)
     if head is None:
-        raise InputError(
-            f"{path} holds no frame that can be decoded: it may be cut short; copy or export it again."
-        )
+        raise InputError(f"{path} holds no frame that can be decoded: it may be cut short; copy or export it again.")
     return _of_one_size(chain([head], frames), str(path))
 
 
@@ -154,9 +150,7 @@ def _write_gif(path: Path, frames: Iterator[UInt8[np.ndarray, "H W 3"]], fps: in
     except ImportError as error:
         raise without_extra("writing .gif", "pillow") from error
     if fps > GIF_TICKS / 2:
-        raise InputError(
-            f"fps is {fps}: a gif plays at most {GIF_TICKS // 2} frames per second; write .mp4 instead."
-        )
+        raise InputError(f"fps is {fps}: a gif plays at most {GIF_TICKS // 2} frames per second; write .mp4 instead.")
     pictures = list(frames)
     # One palette for all frames and no dithering: a still background must not flicker. "Maximum coverage"
     # keeps rare colours, so thin box lines stay what they are (median cut moves them by some 40 levels);
@@ -188,9 +182,7 @@ def _from_container(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
     try:
         with av.open(path) as container:
             if not container.streams.video:
-                raise InputError(
-                    f"{path} holds no pictures, only other streams: give a file with a video stream."
-                )
+                raise InputError(f"{path} holds no pictures, only other streams: give a file with a video stream.")
             for frame in container.decode(video=0):
                 yield frame.to_ndarray(format="rgb24")
     except av.FFmpegError as error:
@@ -211,9 +203,7 @@ def _from_folder(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
         from PIL import Image
     except ImportError as error:
         raise without_extra("reading images", "pillow") from error
-    files = [
-        file for file in path.iterdir() if file.suffix.lower() in IMAGES and not file.name.startswith(".")
-    ]
+    files = [file for file in path.iterdir() if file.suffix.lower() in IMAGES and not file.name.startswith(".")]
     if not files:
         raise InputError(f"{path} holds no images: give a folder with files that end in {', '.join(IMAGES)}.")
     for file in sorted(files, key=_natural):
@@ -222,9 +212,7 @@ def _from_folder(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
                 mode = image.mode
                 picture = np.asarray(image.convert("RGB"))
         except OSError as error:
-            raise InputError(
-                f"{file} cannot be decoded as an image: remove it or export it again."
-            ) from error
+            raise InputError(f"{file} cannot be decoded as an image: remove it or export it again.") from error
         if mode.startswith(("I", "F")):
             raise InputError(f"{file} has more than 8 bits per channel (mode {mode}): convert it to 8 bits.")
         yield picture
@@ -234,11 +222,7 @@ def _from_array(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
     """Arrays of uint8, or of floats in [0, 1], colour last or second. A .npy is read piece by piece."""
     array = _load(path)
     floats = array.dtype.kind == "f"
-    if (
-        array.ndim != 4
-        or 3 not in (array.shape[-1], array.shape[1])
-        or not (floats or array.dtype == np.uint8)
-    ):
+    if array.ndim != 4 or 3 not in (array.shape[-1], array.shape[1]) or not (floats or array.dtype == np.uint8):
         raise InputError(
             f"{path} holds {array.dtype} of shape {list(array.shape)}: give uint8, or floats in [0, 1], of "
             "shape [T, H, W, 3] or [T, 3, H, W]."
@@ -266,7 +250,5 @@ def _load(path: Path) -> np.ndarray:
                 array: np.ndarray = archive["frames" if "frames" in names else names[0]]
                 return array
     except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise InputError(
-            f"{path} cannot be read as a numpy array: write it again with numpy.save."
-        ) from error
+        raise InputError(f"{path} cannot be read as a numpy array: write it again with numpy.save.") from error
     raise InputError(f"{path} holds the arrays {names}: name the one with the video 'frames'.")

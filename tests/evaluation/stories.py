@@ -69,9 +69,7 @@ def noisy_clip(seed: int, frames: int = 12, objects: int = 6) -> list[FramePair]
     return sequence
 
 
-def truth_of(
-    centre: np.ndarray, present: np.ndarray | None = None, visible: np.ndarray | None = None
-) -> Truth:
+def truth_of(centre: np.ndarray, present: np.ndarray | None = None, visible: np.ndarray | None = None) -> Truth:
     """`centre` is [B, T, N, 2]; everything is there and fully visible unless told."""
     clips, frames, objects, _ = centre.shape
     present = np.ones((clips, frames, objects), dtype=bool) if present is None else present

@@ -73,9 +73,7 @@ def test_the_assignment_takes_the_least_total() -> None:
 
 
 def test_the_assignment_leaves_out_what_no_gate_lets_in() -> None:
-    np.testing.assert_array_equal(
-        assign(np.array([[np.inf, 1.0], [np.inf, 2.0], [np.inf, np.inf]])), [1, -1, -1]
-    )
+    np.testing.assert_array_equal(assign(np.array([[np.inf, 1.0], [np.inf, 2.0], [np.inf, np.inf]])), [1, -1, -1])
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (2, 0), (2, 3)])
@@ -84,9 +82,7 @@ def test_nothing_to_assign(shape: tuple[int, int]) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(0, 6))
-def test_an_assignment_is_one_to_one_inside_the_gate_and_leaves_no_free_pair(
-    seed: int, n: int, m: int
-) -> None:
+def test_an_assignment_is_one_to_one_inside_the_gate_and_leaves_no_free_pair(seed: int, n: int, m: int) -> None:
     rng = np.random.default_rng(seed)
     cost = np.where(rng.uniform(size=(n, m)) < 0.5, rng.uniform(size=(n, m)), np.inf)
     partner = assign(cost)

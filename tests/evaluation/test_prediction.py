@@ -49,9 +49,7 @@ def test_the_copied_frame_is_the_last_observed_one() -> None:
 
 def test_constant_velocity_is_right_about_straight_walkers_and_copying_is_not() -> None:
     centre = walk()
-    straight = centre_errors(
-        constant_velocity(observed(centre), OBSERVE, FRAMES), truth_of(centre), 4.0, OBSERVE
-    )
+    straight = centre_errors(constant_velocity(observed(centre), OBSERVE, FRAMES), truth_of(centre), 4.0, OBSERVE)
     still = centre_errors(copy_last_boxes(observed(centre), OBSERVE, FRAMES), truth_of(centre), 4.0, OBSERVE)
     np.testing.assert_allclose(straight.mean, 0, atol=1e-9)
     np.testing.assert_allclose(still.mean, np.arange(1, 6) * np.sqrt(5) / 2)  # one of two walks

@@ -20,9 +20,7 @@ SIZE = 4.0
 def scattered(seed: int, clips: int = 2, frames: int = 4, objects: int = 5) -> np.ndarray:
     """Objects in the view that keep apart: each in a cell of 12 pixels."""
     rng = np.random.default_rng(seed)
-    cells = np.stack([rng.permutation(25)[:objects] for _ in range(clips * frames)]).reshape(
-        clips, frames, -1
-    )
+    cells = np.stack([rng.permutation(25)[:objects] for _ in range(clips * frames)]).reshape(clips, frames, -1)
     return np.stack([cells % 5, cells // 5], axis=-1) * 12 + rng.uniform(4, 8, (clips, frames, objects, 2))
 
 
@@ -116,6 +114,4 @@ def test_a_truth_without_objects_leaves_only_false_positives() -> None:
     centre = scattered(9)
     report = evaluate_tracks(tracks_of(centre), truth_of(centre, np.zeros((2, 4, 5), dtype=bool)), SIZE)
     assert (report.paper.false_positives, report.paper.precision, report.hota) == (40, 0, 0)
-    assert np.isnan(
-        [report.paper.mota, report.paper.recall, report.paper.mostly_lost, report.count_mae]
-    ).all()
+    assert np.isnan([report.paper.mota, report.paper.recall, report.paper.mostly_lost, report.count_mae]).all()

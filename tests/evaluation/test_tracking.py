@@ -117,9 +117,7 @@ def test_a_fragmentation_needs_the_object_to_be_found_again() -> None:
     assert clear(missed, seen, missed, missed, seen, missed, seen).fragmentations == 2
 
 
-@pytest.mark.parametrize(
-    ("found", "tracked", "lost"), [(10, 1, 0), (8, 1, 0), (7, 0, 0), (2, 0, 0), (1, 0, 1)]
-)
+@pytest.mark.parametrize(("found", "tracked", "lost"), [(10, 1, 0), (8, 1, 0), (7, 0, 0), (2, 0, 0), (1, 0, 1)])
 def test_mostly_tracked_and_mostly_lost_of_ten_frames(found: int, tracked: int, lost: int) -> None:
     counts = clear(*[frame({1: A}, {7: A} if t < found else {}) for t in range(10)])
     assert (counts.identities, counts.mostly_tracked, counts.mostly_lost) == (1, tracked, lost)
@@ -206,16 +204,13 @@ def test_a_noisy_clip_counts_as_in_motmetrics(seed: int, gate: Gate) -> None:
         theirs[f"num_{n}"] for n in ("objects", "predictions", "detections", "switches", "fragmentations")
     ]
     assert [ours.misses, ours.false_positives, ours.identities, ours.mostly_tracked, ours.mostly_lost] == [
-        theirs[n]
-        for n in ("num_misses", "num_false_positives", "num_unique_objects", "mostly_tracked", "mostly_lost")
+        theirs[n] for n in ("num_misses", "num_false_positives", "num_unique_objects", "mostly_tracked", "mostly_lost")
     ]
     motp = theirs["motp"] if gate.kind == "distance" else 1 - theirs["motp"]
     assert [ours.motp, ours.mota, ours.precision, ours.recall] == pytest.approx(
         [motp, theirs["mota"], theirs["precision"], theirs["recall"]]
     )
-    assert [ids.true_positives, ids.false_positives, ids.misses] == [
-        theirs[n] for n in ("idtp", "idfp", "idfn")
-    ]
+    assert [ids.true_positives, ids.false_positives, ids.misses] == [theirs[n] for n in ("idtp", "idfp", "idfn")]
     assert ids.idf1 == pytest.approx(theirs["idf1"])
 
 

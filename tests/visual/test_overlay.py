@@ -97,9 +97,7 @@ def test_trails_follow_the_centres_and_fade() -> None:
     frames = GREY.repeat(5, axis=0)
     picture = overlay(frames, tracks, scale=4, trails=3, labels=False)[4]
     color = colors_of(np.array(2)).astype(float)
-    along = np.abs(picture[24 * 4, :, :] - color).sum(
-        axis=-1
-    )  # distance from full colour on the line of centres
+    along = np.abs(picture[24 * 4, :, :] - color).sum(axis=-1)  # distance from full colour on the line of centres
     age0, age1, age2, older = along[35 * 4], along[28 * 4], along[20 * 4], along[12 * 4]
     assert age0 < age1 < age2 < older
     assert (picture[24 * 4, : 15 * 4] == 128).all()
@@ -116,9 +114,7 @@ def test_masks_tint_their_pixels_only() -> None:
 
 
 def test_a_video_drawn_piece_by_piece_is_the_video_drawn_at_once() -> None:
-    rows: list[Row] = [
-        (t, i, (4.0 + t * i, 8 * i, 12.0 + t * i, 8 * i + 9)) for t in range(6) for i in range(4)
-    ]
+    rows: list[Row] = [(t, i, (4.0 + t * i, 8 * i, 12.0 + t * i, 8 * i + 9)) for t in range(6) for i in range(4)]
     tracks = tracks_of(rows, (32, 48), discovered=(0, 1, 2, 3))
     frames = np.random.default_rng(0).random((6, 3, 32, 48), np.float32)
     pieces = [overlay(frames[:2], tracks), overlay(frames[2:], tracks, first=2)]
@@ -144,9 +140,7 @@ def test_what_cannot_be_drawn_is_said_in_a_sentence() -> None:
         overlay(GREY * 255, tracks)
     with pytest.raises(InputError, match=r"frames hold values from nan"):
         overlay(GREY * np.float32("nan"), tracks)
-    with pytest.raises(
-        InputError, match=r"frames are 32 x 64 pixels and tracks\.size is 64 x 64: draw the tracks"
-    ):
+    with pytest.raises(InputError, match=r"frames are 32 x 64 pixels and tracks\.size is 64 x 64: draw the tracks"):
         overlay(GREY[:, :, :32], tracks)
     with pytest.raises(InputError, match=r"tracks hold 2 clips: draw one at a time with tracks\.of_clip"):
         overlay(GREY, replace(tracks, clip=np.array([0, 1])))

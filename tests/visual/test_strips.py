@@ -88,18 +88,12 @@ def test_what_does_not_fit_together_is_said_in_a_sentence() -> None:
     for nothing in ({}, {"a": noise(0, 4, 4)}):
         with pytest.raises(InputError, match="rows holds no frames: give at least one"):
             strip(nothing)
-    with pytest.raises(
-        InputError, match=r"rows\['b'\] has 4 frames of 20 x 30 pixels and rows\['a'\] has 5 of"
-    ):
+    with pytest.raises(InputError, match=r"rows\['b'\] has 4 frames of 20 x 30 pixels and rows\['a'\] has 5 of"):
         strip(two | {"b": noise(4, 20, 30)})
-    with pytest.raises(
-        InputError, match=r"videos\['b'\] has 5 frames of 15 x 30 .* differ by a whole factor"
-    ):
+    with pytest.raises(InputError, match=r"videos\['b'\] has 5 frames of 15 x 30 .* differ by a whole factor"):
         side_by_side(two | {"b": noise(5, 15, 30)})
     for wrong in (0, 5, 6):
-        with pytest.raises(
-            InputError, match=f"separator_after is {wrong} and there are 5 frames: .* from 1 to 4"
-        ):
+        with pytest.raises(InputError, match=f"separator_after is {wrong} and there are 5 frames: .* from 1 to 4"):
             strip(two, separator_after=wrong)
     with pytest.raises(InputError, match="gap is 0: give a number of pixels from 1"):
         side_by_side(two, gap=0)

@@ -134,9 +134,7 @@ def test_what_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
     frames = movie(2)
     (tmp_path / "file").write_text("")
     for folder in ("missing", "file"):
-        with pytest.raises(
-            InputError, match=r"cannot write .*a\.mp4 .*: choose a folder that exists and can be"
-        ):
+        with pytest.raises(InputError, match=r"cannot write .*a\.mp4 .*: choose a folder that exists and can be"):
             write_video(tmp_path / folder / "a.mp4", frames, fps=10)
     with pytest.raises(InputError, match=r"a\.wmv: give a file name that ends in \.mp4 or \.gif"):
         write_video(tmp_path / "a.wmv", frames, fps=10)
@@ -147,13 +145,9 @@ def test_what_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
             write_video(tmp_path / "a.mp4", frames, fps=fps)
     with pytest.raises(InputError, match=r"fps is 60: a gif plays at most 50 frames per second; write \.mp4"):
         write_video(tmp_path / "a.gif", frames, fps=60)
-    with pytest.raises(
-        InputError, match=r"frame 1 of .*a\.mp4 is 20 x 48 pixels and frame 0 is 64 x 48: bring all"
-    ):
+    with pytest.raises(InputError, match=r"frame 1 of .*a\.mp4 is 20 x 48 pixels and frame 0 is 64 x 48: bring all"):
         write_video(tmp_path / "a.mp4", iter([frames[0], frames[0][:, :20]]), fps=10)
-    with pytest.raises(
-        InputError, match=r"frame 0 for .*a\.mp4 is float64 of shape \[48, 64, 3\]: give uint8"
-    ):
+    with pytest.raises(InputError, match=r"frame 0 for .*a\.mp4 is float64 of shape \[48, 64, 3\]: give uint8"):
         write_video(tmp_path / "a.mp4", iter(frames / 255), fps=10)
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 

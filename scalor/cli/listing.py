@@ -1,0 +1,53 @@
+"""`scalor presets` and `scalor info`: what there is, and what is in it."""
+
+import argparse
+import json
+
+from scalor import presets as library
+from scalor.cli.main import print_json
+from scalor.training import checkpoint
+
+
+def presets(arguments: argparse.Namespace) -> int:
+    if arguments.preset:
+        config = library.get_preset(arguments.preset).to_dict()
+        if arguments.json:
+            print_json(config)
+            return 0
+        for section, values in config.items():
+            for name, value in values.items():
+                print(f"{section + '.' + name:<32} {json.dumps(value)}")
+        return 0
+    if arguments.json:
+        print_json({name: library.describe(name) for name in library.PRESETS})
+        return 0
+    for name in library.PRESETS:
+        print(f"{name:<24} {library.describe(name)}")
+    return 0
+
+
+def info(arguments: argparse.Namespace) -> int:
+    path = checkpoint.find(arguments.weights)
+    found = checkpoint.read(path)
+    weights = {name: t for name, t in found.tensors.items() if not name.startswith("training/")}
+    document = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "parameters": sum(tensor.numel() for tensor in weights.values()),
+        "provenance": found.provenance,
+        "config": found.config.to_dict(),
+    }
+    if arguments.json:
+        print_json(document)
+        return 0
+    print(f"{path}: {document['parameters']:,} parameters, {document['bytes']:,} bytes")
+    for name, value in found.provenance.items():
+        print(f"{name:<12} {value}")
+    model = found.config.model
+    print(
+        f"{'frames':<12} {model.frame[0]}x{model.frame[1]}, grid {model.grid[0]}x{model.grid[1]}, or any size "
+        f"in cells of {model.cell[0]}x{model.cell[1]} px"
+    )
+    print(f"{'objects':<12} up to {model.slots}, about {model.object_size[0]:g}x{model.object_size[1]:g} px")
+    print(f"{'background':<12} {'moving' if model.background else 'black'}")
+    return 0

@@ -1,0 +1,170 @@
+"""`scalor`: the command line. Parsing only; the work is in the rooms beside it, imported when needed."""
+
+import argparse
+import json
+import math
+import sys
+from typing import Any, NoReturn
+
+from scalor.errors import InputError
+
+EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains in one sentence, like everything else here."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{self.prog}: {message}; see `{self.prog} --help`.")
+
+
+def parser() -> Parser:
+    top = Parser(
+        prog="scalor",
+        description="Find, follow, separate and forecast every object in a video, with no labels.",
+        epilog=EPILOG,
+        allow_abbrev=False,
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+
+    def command(name: str, help: str, *, weights: str | None = None, out: str | None = None) -> Parser:
+        sub: Parser = commands.add_parser(
+            name,
+            help=help,
+            description=help,
+            allow_abbrev=False,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+        sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        if weights:
+            sub.add_argument("--weights", default=weights, help="shipped name, run folder or .safetensors file")
+        if out:
+            sub.add_argument("--out", default=out, help="folder to write to")
+        if weights or name in ("train", "evaluate"):
+            sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+        return sub
+
+    train = command("train", "Train a model from a preset; any setting can be overridden by its dotted name.")
+    train.add_argument("preset", help="name of a preset (`scalor presets` lists them)")
+    train.add_argument("--out", default=None, help="run folder (default: runs/PRESET)")
+    train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
+    train.epilog = settings_help()
+    train.formatter_class = argparse.RawDescriptionHelpFormatter
+
+    track = command("track", "Track a video: boxes, identities, overlay.", weights="shapes-md", out="tracked")
+    track.add_argument("video", help="video file, folder of images, or .npy array [T, H, W, 3]")
+    track.add_argument("--masks", action="store_true", help="also write every object's pixels to masks.npz")
+
+    generate = command("generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
+    generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
+    generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
+    generate.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
+    generate.add_argument("--horizon", type=positive, default=5, help="frames to imagine")
+    generate.add_argument(
+        "--rate",
+        type=probability,
+        default=None,
+        help="chance of a new object per cell and imagined frame (with --scratch: in the first frame, 0.2 by default)",
+    )
+    generate.add_argument("--clip", type=natural, default=0, help="number of the test clip")
+    generate.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+
+    evaluate = command("evaluate", "Measure a model on unseen clips of its test scenes.")
+    evaluate.add_argument("weights", help="shipped name, run folder or .safetensors file")
+    evaluate.add_argument("--clips", type=positive, default=64, help="clips; the benchmark uses 1000")
+    evaluate.add_argument("--nll-samples", type=natural, default=0, help="samples for the likelihood bound; 0: none")
+    evaluate.add_argument("--preset", default=None, help="use this preset's test scenes instead of the model's own")
+
+    presets = command("presets", "List the presets, or show one whole.")
+    presets.add_argument("preset", nargs="?", help="show this preset's every setting")
+
+    demo = command("demo", "Track an unseen scene with the shipped weights and show everything.", out="demo")
+    demo.add_argument("--clips", type=positive, default=16, help="clips for the metrics")
+
+    info = command("info", "Say what is in a checkpoint.")
+    info.add_argument("weights", help="shipped name, run folder or .safetensors file")
+    return top
+
+
+def positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 0")
+    return int(text)
+
+
+def probability(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
+    return value
+
+
+def settings_help() -> str:
+    """Every setting with its default and meaning, for `scalor train --help`."""
+    from scalor.cli.overrides import fields_of
+    from scalor.config import Config
+
+    lines = ["settings (defaults; a preset may change them):"]
+    for name, field in fields_of(Config()).items():
+        lines.append(f"  --{name} {json.dumps(field.default)}\n      {field.metadata['help']}")
+    return "\n".join(lines)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run a command; 0 is success, 2 bad input, 128 + n a stop by signal n."""
+    try:
+        arguments, rest = parser().parse_known_args(words)
+        if rest and arguments.command != "train":
+            raise InputError(f"argument {rest[0]!r} is unknown; see `scalor {arguments.command} --help`.")
+        return dispatch(arguments, rest)
+    except InputError as error:
+        print(f"scalor: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("scalor: stopped.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 141
+
+
+def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
+    from scalor.cli import learning, listing, seeing
+
+    match arguments.command:
+        case "train":
+            return learning.train(arguments, overrides)
+        case "evaluate":
+            return learning.evaluate(arguments)
+        case "track":
+            return seeing.track(arguments)
+        case "generate":
+            return seeing.generate(arguments)
+        case "demo":
+            return seeing.demo(arguments)
+        case "presets":
+            return listing.presets(arguments)
+        case _:
+            return listing.info(arguments)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One document; what could not be measured is null."""
+    print(json.dumps(without_nan(document), indent=2))
+
+
+def without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

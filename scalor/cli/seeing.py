@@ -1,0 +1,177 @@
+"""`scalor track`, `scalor generate` and `scalor demo`: what a model sees and imagines, as files."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from scalor.cli.learning import table
+from scalor.cli.main import print_json
+from scalor.data.scenes import Scenes
+from scalor.errors import InputError
+from scalor.evaluation import report
+from scalor.model.scalor import SCALOR, Rollout
+from scalor.tracks import Tracks, join_tracks
+from scalor.training import checkpoint
+from scalor.training.pictures import to_bytes
+from scalor.visual.overlay import overlay
+from scalor.visual.strips import save_png, side_by_side, strip
+from scalor.visual.video import iterate_frames, read_video, write_video
+
+FPS = 6
+"""Frames per second of the videos of ten-frame scenes: slow enough to follow by eye."""
+
+
+def open_folder(path: str) -> Path:
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"folder {path} cannot be written ({error.strerror}): choose another --out.") from error
+    return folder
+
+
+def track(arguments: argparse.Namespace) -> int:
+    model = checkpoint.load(arguments.weights, arguments.device)
+    folder = open_folder(arguments.out)
+    start = time.monotonic()
+
+    def frames() -> Iterator[torch.Tensor]:
+        for picture in tqdm(iterate_frames(arguments.video), file=sys.stderr, unit="frame"):
+            yield torch.from_numpy(picture).permute(2, 0, 1).float() / 255
+
+    seen = list(model.stream(frames(), arguments.masks))
+    if len(seen) < 2:
+        raise InputError(f"video {arguments.video} has {len(seen)} frame: tracking needs at least 2.")
+    tracks = join_tracks(seen)
+    seconds = time.monotonic() - start
+    tracks.to_csv(folder / "tracks.csv")
+    tracks.to_mot(folder / "tracks_mot.txt")
+    if tracks.masks is not None:
+        np.savez_compressed(folder / "masks.npz", masks=tracks.masks, frame=tracks.frame, id=tracks.id)
+    write_video(folder / "overlay.mp4", overlaid(arguments.video, tracks), fps=10)
+    document = {
+        "frames": len(seen),
+        "objects": len(np.unique(tracks.id)),
+        "rows": len(tracks),
+        "frames_per_second": len(seen) / seconds,
+        "files": sorted(str(path) for path in folder.iterdir()),
+    }
+    return tell(
+        document,
+        arguments.json,
+        f"{document['objects']} objects in {len(seen)} frames; see {folder}/overlay.mp4 and {folder}/tracks.csv",
+    )
+
+
+def overlaid(video: str, tracks: Tracks) -> Iterator[np.ndarray]:
+    """The video again with its tracks drawn, one frame at a time."""
+    for t, picture in enumerate(iterate_frames(video)):
+        frame = picture.astype(np.float32).transpose(2, 0, 1)[None] / 255
+        yield overlay(frame, tracks, first=t)[0]
+
+
+def generate(arguments: argparse.Namespace) -> int:
+    path = checkpoint.find(arguments.weights)
+    model = checkpoint.load(path, arguments.device)
+    folder = open_folder(arguments.out)
+    torch.manual_seed(arguments.seed)
+    observe, horizon = arguments.observe, arguments.horizon
+    if arguments.scratch:
+        rate = 0.2 if arguments.rate is None else arguments.rate
+        rollout = model.imagine(observe + horizon, discovery_rate=rate)
+        show_rollout(folder, rollout, None, None)
+        document: dict[str, Any] = {"frames": observe + horizon, "folder": str(folder)}
+        return tell(document, arguments.json, f"imagined {observe + horizon} frames from nothing; see {folder}")
+    if arguments.video:
+        frames = torch.from_numpy(read_video(arguments.video))
+        if len(frames) < observe:
+            raise InputError(
+                f"video {arguments.video} has {len(frames)} frames: --observe {observe} needs at least as many."
+            )
+    else:
+        config = checkpoint.read(path).config
+        scenes = Scenes(config.test, config.train.seed, "test", next(model.parameters()).device)
+        frames = scenes.clips(arguments.clip, 1, observe + horizon).frames[0]
+    rollout = model.generate(frames, observe, horizon, discovery_rate=arguments.rate or 0.0)
+    truth = frames[: observe + horizon]
+    show_rollout(folder, rollout, truth if len(truth) == observe + horizon else None, observe)
+    document = {"observed": observe, "imagined": horizon, "folder": str(folder)}
+    return tell(document, arguments.json, f"{observe} frames seen, {horizon} imagined; see {folder}")
+
+
+def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, observe: int | None) -> None:
+    """A strip and videos of a rollout, beside the truth where it is known."""
+    frames = rollout.frames[0]
+    rows = {
+        "imagined": overlay(frames.cpu().numpy(), rollout.tracks.of_clip(0), labels=False, trails=0),
+        "without boxes": to_bytes(frames),
+    }
+    if float(rollout.background.max()) > 0:
+        rows["background"] = to_bytes(rollout.background[0])
+    if truth is not None:
+        rows = {"truth": to_bytes(truth), **rows}
+    save_png(folder / "strip.png", strip(rows, separator_after=observe))
+    videos = {"imagined": rows["imagined"]}
+    if truth is not None:
+        videos = {
+            "truth": overlay(truth.cpu().numpy(), rollout.tracks.select(rollout.tracks.frame < 0)),
+            **videos,
+        }
+    film = side_by_side(videos, generated_from={"imagined": observe} if observe else None)
+    write_video(folder / "generated.mp4", film, FPS)
+    write_video(folder / "generated.gif", film, FPS)
+    rollout.tracks.of_clip(0).to_csv(folder / "generated_tracks.csv")
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    start = time.monotonic()
+    folder = open_folder(arguments.out)
+    path = checkpoint.find("shapes-md")
+    found, model = checkpoint.read(path), checkpoint.load(path)
+    config = found.config
+    print(
+        f"tracking {arguments.clips} unseen clips with weights trained {found.provenance['date']}",
+        file=sys.stderr,
+    )
+    measured = report.evaluate(model, config, arguments.clips)
+    frames = Scenes(config.test, config.train.seed, "test").clips(arguments.clips, 1, 20).frames[0]
+    tracks = model.track(frames)
+    tracks.to_csv(folder / "tracks.csv")
+    tracks.to_mot(folder / "tracks_mot.txt")
+    film = overlay(frames.numpy(), tracks)
+    write_video(folder / "overlay.mp4", film, FPS)
+    write_video(folder / "overlay.gif", film, FPS)
+    imagine_future(model, frames, folder)
+    document = {
+        "provenance": found.provenance,
+        "clips": arguments.clips,
+        "metrics": measured.to_dict(),
+        "seconds": time.monotonic() - start,
+        "files": sorted(str(file) for file in folder.iterdir()),
+    }
+    files = "\n".join(f"  {file}" for file in document["files"])
+    return tell(document, arguments.json, f"{table(measured)}\nwritten in {document['seconds']:.0f} s:\n{files}")
+
+
+def imagine_future(model: SCALOR, frames: torch.Tensor, folder: Path, observe: int = 5, horizon: int = 10) -> None:
+    torch.manual_seed(0)
+    rollout = model.generate(frames, observe, horizon)
+    show_rollout(folder, rollout, frames[: observe + horizon], observe)
+
+
+def tell(document: dict[str, Any], as_json: bool, sentence: str) -> int:
+    if as_json:
+        print_json(document)
+    else:
+        print(sentence)
+    return 0
