@@ -233,10 +233,13 @@ def _build(record: type[T], values: Any, path: str) -> T:
     require(isinstance(values, dict), path or "config", values, f"a {record.__name__} is a table of fields")
     unknown = sorted(set(values) - set(hints))
     require(not unknown, path or "config", unknown, "these fields are unknown to this version")
+    sections: dict[str, type[Any]] = {
+        name: hint for name, hint in hints.items() if hint in (ModelConfig, SceneConfig, TrainConfig)
+    }
     made = {}
     for name, value in values.items():
-        hint, where = hints[name], f"{path}.{name}" if path else name
-        made[name] = _build(hint, value, where) if dataclasses.is_dataclass(hint) else convert(hint, value, where)
+        where = f"{path}.{name}" if path else name
+        made[name] = _build(sections[name], value, where) if name in sections else convert(hints[name], value, where)
     return record(**made)
 
 

@@ -130,7 +130,9 @@ def shapes_background() -> Config:
     """High-density shapes over moving textures."""
     config = shapes_hd()
     scene = replace(config.scene, background=True)
-    return replace(config, model=replace(config.model, background=True), scene=scene, test=scene)
+    # Objects are found later over a texture; propagation must not start before (docs/log.md).
+    train = replace(config.train, lengths=((0, 1), (3_000, 2), (5_000, 4), (7_000, 10)))
+    return replace(config, model=replace(config.model, background=True), scene=scene, test=scene, train=train)
 
 
 @preset

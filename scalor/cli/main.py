@@ -3,7 +3,9 @@
 import argparse
 import json
 import math
+import os
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from scalor.errors import InputError
@@ -15,7 +17,15 @@ class Parser(argparse.ArgumentParser):
     """Complains in one sentence, like everything else here."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{self.prog}: {message}; see `{self.prog} --help`.")
+        raise InputError(f"{message}; see `{self.prog} --help`.")
+
+
+class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows the defaults that say something, and keeps the lines of the list of settings."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        says_nothing = action.default is None or action.default is False
+        return action.help if says_nothing else super()._get_help_string(action)
 
 
 def parser() -> Parser:
@@ -33,7 +43,7 @@ def parser() -> Parser:
             help=help,
             description=help,
             allow_abbrev=False,
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=Help,
         )
         sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
         if weights:
@@ -50,10 +60,10 @@ def parser() -> Parser:
     train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
     train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
     train.epilog = settings_help()
-    train.formatter_class = argparse.RawDescriptionHelpFormatter
 
     track = command("track", "Track a video: boxes, identities, overlay.", weights="shapes-md", out="tracked")
     track.add_argument("video", help="video file, folder of images, or .npy array [T, H, W, 3]")
+    track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     track.add_argument("--masks", action="store_true", help="also write every object's pixels to masks.npz")
 
     generate = command("generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
@@ -126,15 +136,29 @@ def main(words: list[str] | None = None) -> int:
         arguments, rest = parser().parse_known_args(words)
         if rest and arguments.command != "train":
             raise InputError(f"argument {rest[0]!r} is unknown; see `scalor {arguments.command} --help`.")
-        return dispatch(arguments, rest)
+        code = dispatch(arguments, rest)
+        sys.stdout.flush()
+        return code
     except InputError as error:
         print(f"scalor: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("scalor: stopped.", file=sys.stderr)
         return 130
-    except BrokenPipeError:
+    except BrokenPipeError:  # whoever reads has seen enough
+        silence()
         return 141
+    except OSError as error:
+        if error.filename is None:  # most likely stdout itself
+            silence()
+        print(f"scalor: {error.filename or 'the output'} cannot be used: {error.strerror}.", file=sys.stderr)
+        return 2
+
+
+def silence() -> None:
+    """What is still to be printed goes nowhere: Python would fail over it once more when it ends."""
+    with suppress(OSError, ValueError):  # no real stdout, nothing to do
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:

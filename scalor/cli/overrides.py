@@ -47,7 +47,7 @@ def pairs(words: list[str]) -> list[tuple[str, str]]:
             raise InputError(f"override is {word!r}: overrides look like --model.slots 48.")
         name, equals, text = word[2:].partition("=")
         if not equals:
-            if not rest:
+            if not rest or rest[0].startswith("--"):
                 raise InputError(f"override --{name} has no value: write --{name} VALUE.")
             text = rest.pop(0)
         found.append((name, text))

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from scalor.cli.learning import table
 from scalor.cli.main import print_json
 from scalor.data.scenes import Scenes
+from scalor.distributions import Mode
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.model.scalor import SCALOR, Rollout
@@ -41,15 +42,13 @@ def open_folder(path: str) -> Path:
 
 
 def track(arguments: argparse.Namespace) -> int:
-    model = checkpoint.load(arguments.weights, arguments.device)
+    model = checkpoint.load(arguments.weights, arguments.device, arguments.slots)
     folder = open_folder(arguments.out)
     start = time.monotonic()
 
-    def frames() -> Iterator[torch.Tensor]:
-        for picture in tqdm(iterate_frames(arguments.video), file=sys.stderr, unit="frame"):
-            yield torch.from_numpy(picture).permute(2, 0, 1).float() / 255
-
-    seen = list(model.stream(frames(), arguments.masks))
+    with tqdm(iterate_frames(arguments.video), file=sys.stderr, unit="frame", leave=False) as pictures:
+        frames = (torch.tensor(picture).permute(2, 0, 1).float() / 255 for picture in pictures)
+        seen = list(model.stream(frames, arguments.masks))
     if len(seen) < 2:
         raise InputError(f"video {arguments.video} has {len(seen)} frame: tracking needs at least 2.")
     tracks = join_tracks(seen)
@@ -112,8 +111,9 @@ def generate(arguments: argparse.Namespace) -> int:
 def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, observe: int | None) -> None:
     """A strip and videos of a rollout, beside the truth where it is known."""
     frames = rollout.frames[0]
+    tracks = rollout.tracks.of_clip(0)
     rows = {
-        "imagined": overlay(frames.cpu().numpy(), rollout.tracks.of_clip(0), labels=False, trails=0),
+        "imagined": overlay(frames.cpu().numpy(), tracks, scale=3, labels=False, trails=0),
         "without boxes": to_bytes(frames),
     }
     if float(rollout.background.max()) > 0:
@@ -121,16 +121,17 @@ def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, obs
     if truth is not None:
         rows = {"truth": to_bytes(truth), **rows}
     save_png(folder / "strip.png", strip(rows, separator_after=observe))
-    videos = {"imagined": rows["imagined"]}
+    # The film is larger than the strip; both its halves are drawn at the size that `overlay` chooses.
+    videos = {"imagined": overlay(frames.cpu().numpy(), tracks, labels=False, trails=0)}
     if truth is not None:
         videos = {
-            "truth": overlay(truth.cpu().numpy(), rollout.tracks.select(rollout.tracks.frame < 0)),
+            "truth": overlay(truth.cpu().numpy(), tracks.select(tracks.frame < 0)),
             **videos,
         }
     film = side_by_side(videos, generated_from={"imagined": observe} if observe else None)
     write_video(folder / "generated.mp4", film, FPS)
     write_video(folder / "generated.gif", film, FPS)
-    rollout.tracks.of_clip(0).to_csv(folder / "generated_tracks.csv")
+    tracks.to_csv(folder / "generated_tracks.csv")
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -164,8 +165,8 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def imagine_future(model: SCALOR, frames: torch.Tensor, folder: Path, observe: int = 5, horizon: int = 10) -> None:
-    torch.manual_seed(0)
-    rollout = model.generate(frames, observe, horizon)
+    """The most likely future: nothing in it is left to chance."""
+    rollout = model.generate(frames, observe, horizon, estimator=Mode())
     show_rollout(folder, rollout, frames[: observe + horizon], observe)
 
 

@@ -385,7 +385,7 @@ class SCALOR(nn.Module):
     def sight(self, state: SceneState, step: Step, masks: bool = False) -> Sighting:
         sprite = self.appearance.draw(state.objects.z_what)
         frame = (step.picture.shape[-2], step.picture.shape[-1])
-        return sight(state.objects, state.roster, sprite, step.joined.discovered, frame, masks)
+        return sight(state.objects, step.joined, sprite, frame, masks)
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
         """Frames from outside, checked, on the model's device."""

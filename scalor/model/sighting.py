@@ -1,5 +1,6 @@
 """From slots to `Tracks`: the tight box, identity and visible mask of every live object in a frame."""
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 from scalor.model.decoders import Sprite
 from scalor.model.geometry import paste, tight_box
 from scalor.model.rendering import alpha
-from scalor.model.state import ObjectState, Roster
+from scalor.model.state import Joined, ObjectState
 from scalor.tracks import Tracks
 
 
@@ -21,22 +22,24 @@ class Sighting(NamedTuple):
     box: Float[Tensor, "B K 4"]
     presence: Float[Tensor, "B K"]
     discovered: Bool[Tensor, "B K"]
+    turned_away: Float[Tensor, " B"]
+    """Objects found for which there was no free slot."""
     masks: Bool[Tensor, "B K H W"] | None
 
 
 def sight(
     objects: ObjectState,
-    roster: Roster,
+    joined: Joined,
     sprite: Sprite,
-    discovered: Bool[Tensor, "B K"],
     frame: tuple[int, int],
     masks: bool,
 ) -> Sighting:
     return Sighting(
-        roster.id,
+        joined.roster.id,
         tight_box(sprite.mask, objects.where),
         objects.presence[..., 0],
-        discovered,
+        joined.discovered,
+        joined.turned_away,
         visible_masks(objects, sprite, frame) if masks else None,
     )
 
@@ -55,7 +58,14 @@ def visible_masks(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) 
 
 def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame: int = 0) -> Tracks:
     """The rows of all live objects, sorted by clip, frame and id."""
+    turned_away = float(torch.stack([s.turned_away for s in sightings]).sum())
     ids = torch.stack([s.id for s in sightings], 1).cpu().numpy()  # [B, T, K]
+    if turned_away:
+        warnings.warn(
+            f"slots run out: {turned_away:.0f} objects found no free slot among {ids.shape[-1]}. "
+            "Remedy: load the model with more, for example scalor.load(weights, slots=64).",
+            stacklevel=2,
+        )
     clip, frame, slot = np.nonzero(ids >= 0)
     order = np.lexsort((ids[clip, frame, slot], frame, clip))
     at = clip[order], frame[order], slot[order]

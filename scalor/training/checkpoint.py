@@ -7,9 +7,11 @@ optimiser and random state together, so that one rename moves a run from one goo
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ def provenance(config: Config, step: int, device: torch.device, command: str | N
     """Where weights come from: enough to make them again."""
     hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
     return {
-        "command": command or " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": command or command_line(),
         "commit": commit(),
         "seed": config.train.seed,
         "step": step,
@@ -50,6 +52,12 @@ def provenance(config: Config, step: int, device: torch.device, command: str | N
         "torch": torch.__version__,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
     }
+
+
+def command_line() -> str:
+    """How this process was started, ready to be pasted into a shell."""
+    program = Path(sys.argv[0]).name
+    return shlex.join(["scalor" if program == "__main__.py" else program, *sys.argv[1:]])
 
 
 def commit() -> str:
@@ -81,7 +89,8 @@ def write(path: Path, tensors: dict[str, Tensor], config: Config, origin: dict[s
             os.fsync(file.fileno())
         os.replace(beside, path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         raise InputError(
             f"checkpoint {path} cannot be written ({error.strerror}): free some space or choose another "
             "folder; what was saved before is untouched."
@@ -105,7 +114,13 @@ def read(path: Path) -> Checkpoint:
             f"checkpoint {path} was not written by scalor (format {header.get('format')!r}, not {FORMAT!r}): "
             "give a file that `scalor train` made."
         )
-    return Checkpoint(Config.from_dict(json.loads(header["config"])), json.loads(header["provenance"]), tensors)
+    try:
+        config = Config.from_dict(json.loads(header["config"]))
+        return Checkpoint(config, dict(json.loads(header["provenance"])), tensors)
+    except InputError as error:
+        raise InputError(f"checkpoint {path} has a config that does not fit this version: {error}") from error
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(f"checkpoint {path} has a broken header: use another copy.") from error
 
 
 def find(name_or_path: str | Path) -> Path:
@@ -150,11 +165,15 @@ def save(model: SCALOR, path: str | Path, config: Config | None = None) -> None:
     write(Path(path), dict(model.state_dict()), whole, origin)
 
 
-def load(name_or_path: str | Path, device: str | torch.device = "cpu") -> SCALOR:
-    """A trained model, by shipped name (`shapes-md`), run folder or file."""
+def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> SCALOR:
+    """A trained model, by shipped name (`shapes-md`), run folder or file.
+
+    `slots` changes the most objects followed at once: no weight depends on it.
+    """
     path = find(name_or_path)
     checkpoint = read(path)
-    model = SCALOR(checkpoint.config.model)
+    config = checkpoint.config.model if slots is None else replace(checkpoint.config.model, slots=slots)
+    model = SCALOR(config)
     weights = {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith("training/")}
     fill(model, {name: tensor.float() for name, tensor in weights.items()}, path)
     return model.to(pick_device(device)).eval()
@@ -168,6 +187,10 @@ def pick_device(name: str | torch.device) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise InputError(f"device is {name!r}: choose auto, cpu or cuda.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device is {name!r}: choose auto, cpu or cuda.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device is {name!r}: this machine has no CUDA GPU; use cpu or auto.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device is {name!r}: this machine has {torch.cuda.device_count()} CUDA GPUs, from cuda:0 on.")
     return device

@@ -1,6 +1,7 @@
 """Guards: say in a sentence, with the remedy, when training goes a way it will not come back from."""
 
 from scalor.config import Config
+from scalor.schedule import anneals
 
 PATIENCE = 1_000
 """Steps before a guard speaks: an untrained model may still find its way."""
@@ -18,6 +19,13 @@ def warnings(config: Config, step: int, metrics: dict[str, float]) -> list[str]:
             f"foreground collapse: {metrics['objects']:.2f} objects per frame, {culprit}. Remedies: check that "
             f"model.object_size {config.model.object_size} fits the objects; lower model.sigma; anneal "
             "train.presence_prior more slowly; with a background, lower model.background_dim."
+        )
+    length = anneals(config.train, max(0, step - config.train.log_every)).length  # of the whole stretch
+    if length > 1 and metrics["discovered"] > 0.9 * metrics["objects"]:
+        found.append(
+            f"propagation collapse: {metrics['discovered']:.2f} of {metrics['objects']:.2f} objects a frame are found "
+            "anew instead of followed. Remedy: start again with more steps of single frames first in train.lengths "
+            f"(now {config.train.lengths}), and leave model.rejection and model.attention on."
         )
     if metrics["turned_away"] > 0.05:
         found.append(

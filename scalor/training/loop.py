@@ -1,6 +1,7 @@
 """The training loop: readable in one sitting, safe to kill at any moment."""
 
 import json
+import math
 import os
 import signal
 import sys
@@ -92,7 +93,7 @@ def train(
             pictures.maybe(done, model, step.scenes)
             if done % config.train.save_every == 0 or last:
                 save(folder, config, step, done)
-            if stop:
+            if last:  # and not `if stop`: a signal since then waits for the next step's save
                 break
     return TrainingResult(model, done, skipped, time.monotonic() - start, stop[0] if stop else None)
 
@@ -111,9 +112,27 @@ def open_folder(folder: Path, resume: bool) -> None:
 
 
 def write_config(folder: Path, config: Config) -> None:
-    beside = folder / "config.json.part"
-    beside.write_text(json.dumps(config.to_dict(), indent=2) + "\n")
-    os.replace(beside, folder / "config.json")
+    write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    beside = path.with_name(path.name + ".part")
+    with reporting(path):
+        beside.write_text(text)
+        os.replace(beside, path)
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Says in a sentence that a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}): free some space and go on with --resume; what was "
+            "saved before is untouched."
+        ) from error
 
 
 def save(folder: Path, config: Config, step: TrainingStep, done: int) -> None:
@@ -136,7 +155,10 @@ def training_state(step: TrainingStep) -> dict[str, Tensor]:
 
 
 def restore(folder: Path, config: Config, step: TrainingStep) -> int:
-    """Put everything back as it was saved; returns the number of steps done."""
+    """Put everything back as it was saved; returns the number of steps done.
+
+    A kill between the two writes of `save` leaves the model file one save behind, so it is written again.
+    """
     path = folder / checkpoint.RESUME_FILE
     if not path.exists():
         return 0
@@ -148,9 +170,16 @@ def restore(folder: Path, config: Config, step: TrainingStep) -> int:
         )
     weights = {name: t for name, t in saved.tensors.items() if not name.startswith("training/")}
     checkpoint.fill(step.model, weights, path)
+    missing = sorted(set(training_state(step)) - set(saved.tensors) - {"training/rng_cuda"})
+    if missing:
+        raise InputError(
+            f"checkpoint {path} holds no state of training ({missing[0]} is missing): it cannot be gone on from; "
+            "choose another --out."
+        )
     for name, parameter in step.model.named_parameters():
         for key, value in step.optimizer.state[parameter].items():
             value.copy_(saved.tensors[f"training/{key}/{name}"])
+    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
     torch.set_rng_state(saved.tensors["training/rng"])
     if step.device.type == "cuda" and "training/rng_cuda" in saved.tensors:
         torch.cuda.set_rng_state(saved.tensors["training/rng_cuda"], step.device)
@@ -170,17 +199,13 @@ class Log:
                         kept.append(line + "\n")
                 except ValueError:  # the line a kill cut short
                     break
-        path.write_text("".join(kept))
+        write_text(path, "".join(kept))
 
-    def write(self, values: dict[str, Any]) -> None:
-        try:
-            with open(self.path, "a") as file:
-                file.write(json.dumps(values) + "\n")
-        except OSError as error:
-            raise InputError(
-                f"log {self.path} cannot be written ({error.strerror}): free some space and go on with --resume; "
-                "what was saved before is untouched."
-            ) from error
+    def write(self, values: dict[str, float]) -> None:
+        """What is not a number, after a step that was skipped, is null."""
+        plain = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        with reporting(self.path), open(self.path, "a") as file:
+            file.write(json.dumps(plain) + "\n")
 
 
 @contextmanager

@@ -5,11 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalor import SCALOR, Config, get_preset
 from scalor.data.clip import Truth
 from scalor.evaluation import TrackingCounts, count_tracks, evaluate_tracks
+from scalor.evaluation.report import evaluate
 from scalor.tracks import Tracks
 
 from .stories import tracks_of, truth_of
@@ -115,3 +118,71 @@ def test_a_truth_without_objects_leaves_only_false_positives() -> None:
     report = evaluate_tracks(tracks_of(centre), truth_of(centre, np.zeros((2, 4, 5), dtype=bool)), SIZE)
     assert (report.paper.false_positives, report.paper.precision, report.hota) == (40, 0, 0)
     assert np.isnan([report.paper.mota, report.paper.recall, report.paper.mostly_lost, report.count_mae]).all()
+
+
+def untrained(length: int = 7) -> tuple[SCALOR, Config]:
+    config = get_preset("shapes-tiny")
+    model = replace(
+        config.model, slots=6, proposals=2, glimpse=8, what_dim=4, feature_dim=8, tracker_dim=8, prior_dim=8
+    )
+    config = replace(config, model=model, test=replace(config.test, objects=(2, 4), length=length))
+    torch.manual_seed(0)
+    return SCALOR(model), config
+
+
+def flat(values: dict[str, object]) -> dict[str, object]:
+    """Without the nesting that `pytest.approx` does not understand."""
+    forecast = values["forecast"]
+    assert isinstance(forecast, dict)
+    return {**values, "forecast": None, **{f"forecast_{name}": value for name, value in forecast.items()}}
+
+
+def test_a_model_is_measured_in_every_way() -> None:
+    model, config = untrained()
+    report = evaluate(model, config, clips=3, nll_samples=1, quiet=True)
+    values = report.to_dict()
+    assert json.loads(json.dumps(values))["mse"] == values["mse"]
+    assert {"paper_mota", "strict_mota", "iou_mota", "hota", "count_mae", "mse", "nll", "forecast"} <= set(values)
+    assert (values["clips"], values["nll_samples"]) == (3, 1)
+    assert 0 < report.mse < 1
+    assert report.nll is not None
+    assert np.isfinite(report.nll)
+    assert report.forecast is not None
+    for steps in vars(report.forecast).values():
+        assert steps == 5 or len(steps) == 2  # five frames observed, two imagined
+    assert all(0 < error < 1 for error in report.forecast.mse)
+    assert report.tracking.strict.objects > 0
+
+
+def test_a_clip_that_is_all_observed_has_no_forecast() -> None:
+    model, config = untrained(length=5)
+    report = evaluate(model, config, clips=1, quiet=True)
+    assert report.to_dict()["forecast"] is None
+    assert report.to_dict()["nll"] is None
+
+
+def test_metrics_do_not_depend_on_the_batches_the_clips_come_in() -> None:
+    model, config = untrained()
+    together, apart = (flat(evaluate(model, config, clips=5, batch=batch, quiet=True).to_dict()) for batch in (5, 2))
+    assert together.keys() == apart.keys()
+    for name, value in together.items():
+        if value is None:
+            assert apart[name] is None
+        else:
+            assert apart[name] == pytest.approx(value, rel=1e-5, nan_ok=True), name
+
+
+def test_the_same_model_has_the_same_metrics_twice() -> None:
+    model, config = untrained()
+    first, second = (evaluate(model, config, clips=2, quiet=True).to_dict() for _ in range(2))
+    assert json.dumps(first) == json.dumps(second)
+
+
+def test_measuring_says_how_far_it_is_on_stderr_or_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    model, config = untrained(length=2)
+    evaluate(model, config, clips=1, quiet=True)
+    assert capsys.readouterr() == ("", "")
+    evaluate(model, config, clips=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "batch" in err

@@ -1,0 +1,33 @@
+# The two commands of the README. Each makes its own .venv and needs nothing but Python 3.11 and make.
+PYTHON ?= python3
+BIN := .venv/bin
+# Without the constraint pip would take the newest torch with several GB of CUDA libraries.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test check clean
+
+demo: .venv/demo.stamp
+	$(BIN)/scalor demo --out demo
+
+test: check
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+check: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/demo.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[video]'
+	touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $@ .venv/demo.stamp
+
+clean:
+	rm -rf .venv demo runs

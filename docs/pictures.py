@@ -1,0 +1,85 @@
+"""Draws every picture of the documentation: `python docs/pictures.py` (needs the extra `video`)."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import scalor
+from scalor.cli.seeing import FPS
+from scalor.data.clip import Clip
+from scalor.data.scenes import Scenes
+from scalor.distributions import Mode
+from scalor.presets import get_preset
+from scalor.training.pictures import to_bytes
+from scalor.visual.overlay import overlay
+from scalor.visual.strips import save_png, strip
+from scalor.visual.video import write_video
+
+FOLDER = Path(__file__).parent / "pictures"
+CLIP = 16  # the test clip that `scalor demo` shows: the first one its metrics do not use
+
+
+def truth_tracks(clip: Clip) -> scalor.Tracks:
+    """The truth of a clip's visible objects in the form that can be drawn."""
+    truth = clip.truth
+    batch, frame, which = torch.nonzero((truth.id >= 0) & (truth.visible >= 0.2), as_tuple=True)
+    ids = truth.id[batch, frame, which].numpy()
+    return scalor.Tracks(
+        clip=batch.numpy(),
+        frame=frame.numpy(),
+        id=ids,
+        box=truth.box[batch, frame, which].numpy(),
+        presence=np.ones(len(ids), np.float32),
+        discovered=np.zeros(len(ids), bool),
+        size=(clip.frames.shape[-2], clip.frames.shape[-1]),
+    )
+
+
+def densities() -> None:
+    """Three frames of a scene of each density, with the truth's boxes."""
+    rows = {}
+    for name in ("vld", "ld", "md", "hd", "vhd"):
+        clip = Scenes(get_preset(f"shapes-{name}").test, 0, "test").clips(2, 1, 10)
+        drawn = overlay(clip.frames[0].numpy(), truth_tracks(clip), scale=5, trails=0, labels=name != "vhd")
+        rows[name.upper()] = np.concatenate([drawn[::4], drawn[::4]])[:3]
+    save_png(FOLDER / "densities.png", strip(rows))
+
+
+def tracked(model: scalor.SCALOR) -> None:
+    scene = get_preset("shapes-md").test
+    frames = Scenes(scene, 0, "test").clips(CLIP, 1, 40).frames[0]
+    write_video(FOLDER / "tracked.gif", overlay(frames.numpy(), model.track(frames), scale=6), FPS)
+    frames = frames[:8]
+    seen = model.reconstruct(frames)
+    rows = {
+        "tracks": overlay(frames.numpy(), seen.tracks, scale=3),
+        "reconstruction": to_bytes(seen.frames[0]),
+    }
+    save_png(FOLDER / "tracked.png", strip(rows))
+
+
+def imagined(model: scalor.SCALOR) -> None:
+    """Five frames seen, seven imagined; and a scene imagined from nothing."""
+    scene = replace(get_preset("shapes-md").test, objects=(8, 10))
+    frames = Scenes(scene, 0, "test").clips(3, 1, 12).frames[0]
+    torch.manual_seed(0)
+    rows = {"truth": to_bytes(frames)}
+    for name, estimator in {"most likely": Mode(), "a sample": None}.items():
+        rows[name] = to_bytes(model.generate(frames, 5, 7, estimator=estimator).frames[0])
+    save_png(FOLDER / "imagined.png", strip(enlarged(rows), separator_after=5))
+    rows = {"from nothing": to_bytes(model.imagine(12).frames[0])}
+    save_png(FOLDER / "from_nothing.png", strip(enlarged(rows)))
+
+
+def enlarged(rows: dict[str, np.ndarray], scale: int = 2) -> dict[str, np.ndarray]:
+    return {name: frames.repeat(scale, 1).repeat(scale, 2) for name, frames in rows.items()}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    shipped = scalor.load("shapes-md")
+    densities()
+    tracked(shipped)
+    imagined(shipped)

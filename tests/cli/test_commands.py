@@ -1,0 +1,193 @@
+"""Every command does its work, and with --json says it in one document on stdout."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import scalor
+from scalor import presets
+from scalor.training import checkpoint
+from scalor.visual import iterate_frames
+
+from .conftest import TINY, Say, contents
+
+# Listing ----------------------------------------------------------------------------------------------
+
+
+def test_presets_lists_them_all(say: Say) -> None:
+    spoken = say("presets")
+    lines = spoken.out.splitlines()
+    assert [line.split()[0] for line in lines] == list(presets.PRESETS)
+    assert all(len(line.split()) > 3 for line in lines)
+    assert say("presets", "--json").document == {name: presets.describe(name) for name in presets.PRESETS}
+
+
+def test_presets_shows_one_whole(say: Say) -> None:
+    document = say("presets", "shapes-tiny", "--json").document
+    assert scalor.Config.from_dict(document) == scalor.get_preset("shapes-tiny")
+    lines = dict(line.split(maxsplit=1) for line in say("presets", "shapes-tiny").out.splitlines())
+    assert json.loads(lines["model.slots"]) == 10
+    assert json.loads(lines["train.lengths"]) == [[0, 1], [500, 2], [1300, 4]]
+    assert len(lines) == sum(len(section) for section in document.values())
+
+
+def test_info_tells_what_is_in_a_checkpoint(say: Say, weights: Path) -> None:
+    document = say("info", weights, "--json").document
+    model = scalor.load(weights)
+    assert document["parameters"] == sum(p.numel() for p in model.state_dict().values())
+    assert document["bytes"] == weights.stat().st_size
+    assert document["config"]["model"]["slots"] == 4
+    assert {"command", "commit", "seed", "step", "hardware", "date"} <= set(document["provenance"])
+    out = say("info", weights).out
+    assert f"{document['parameters']:,} parameters" in out
+    assert "32x32, grid 4x4" in out
+    assert "up to 4, about 7x7 px" in out
+
+
+# Learning ---------------------------------------------------------------------------------------------
+
+
+def test_train_then_evaluate(say: Say, tmp_path: Path) -> None:
+    spoken = say("train", "shapes-tiny", "--clips", 2, "--json", "--out", "run", "--device", "cpu", *TINY)
+    document = spoken.document
+    assert "step" in spoken.err
+    assert (document["folder"], document["step"], document["skipped_steps"], document["clips"]) == ("run", 4, 0, 2)
+    assert document["metrics"]["clips"] == 2
+    assert len(document["metrics"]["forecast"]["mse"]) == 2
+    assert document["provenance"]["step"] == 4
+
+    measured = say("evaluate", "run", "--clips", 2, "--json").document
+    assert measured["metrics"] == document["metrics"]
+    assert measured["provenance"]["step"] == 4
+    assert measured["weights"] == "run"
+    table = say("evaluate", "run", "--clips", 1, "--nll-samples", 1).out
+    for word in ("MOTA", "paper", "strict", "iou", "HOTA", "1 unseen clips", "nats per pixel (1 samples)"):
+        assert word in table
+
+
+def test_train_for_people_goes_to_its_own_folder_and_goes_on(say: Say, tmp_path: Path) -> None:
+    spoken = say("train", "shapes-tiny", "--clips", 1, *TINY)
+    assert spoken.code == 0
+    assert spoken.out.startswith("trained 4 steps in ")
+    assert "runs/shapes-tiny" in spoken.out
+    assert "{" not in spoken.out
+    assert checkpoint.read(tmp_path / "runs/shapes-tiny/model.safetensors").config.train.steps == 4
+    again = say("train", "shapes-tiny", "--clips", 1, "--resume", "--json", *TINY, "--train.steps=5")
+    assert again.document["step"] == 5
+
+
+def test_evaluate_on_the_scenes_of_another_preset(say: Say, weights: Path) -> None:
+    document = say("evaluate", weights, "--clips", 1, "--preset", "shapes-vld", "--json").document
+    assert len(document["metrics"]["forecast"]["mse"]) == 5  # ten frames, not the model's own seven
+    assert document["metrics"]["nll"] is None
+
+
+# Seeing -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", ["mp4", "npy", "png"])
+def test_track_reads_a_video_in_any_form(form: str, say: Say, weights: Path, videos: dict[str, Path]) -> None:
+    spoken = say("track", videos[form], "--weights", weights, "--json", "--out", "seen")
+    document = spoken.document
+    assert "frame" in spoken.err
+    assert document["frames"] == 6
+    assert sorted(Path(file).name for file in document["files"]) == ["overlay.mp4", "tracks.csv", "tracks_mot.txt"]
+    rows = list(csv.DictReader(Path("seen/tracks.csv").read_text().splitlines()))
+    assert len(rows) == document["rows"] == len(Path("seen/tracks_mot.txt").read_text().splitlines()) > 0
+    assert len({row["id"] for row in rows}) == document["objects"]
+    assert {int(row["frame"]) for row in rows} <= set(range(6))
+    assert len(list(iterate_frames("seen/overlay.mp4"))) == 6
+
+
+def test_track_is_the_same_for_the_command_line_and_the_library(
+    say: Say, weights: Path, videos: dict[str, Path], frames: np.ndarray
+) -> None:
+    spoken = say("track", videos["npy"], "--weights", weights, "--masks")
+    assert spoken.code == 0
+    assert spoken.out.endswith("in 6 frames; see tracked/overlay.mp4 and tracked/tracks.csv\n")
+    tracks = scalor.load(weights).track(frames.transpose(0, 3, 1, 2).astype(np.float32) / 255, masks=True)
+    tracks.to_csv("library.csv")
+    assert Path("library.csv").read_text() == Path("tracked/tracks.csv").read_text()
+    with np.load("tracked/masks.npz") as archive:
+        assert np.array_equal(archive["masks"], tracks.masks)
+        assert np.array_equal(archive["id"], tracks.id)
+
+
+IMAGINED = {"strip.png", "generated.mp4", "generated.gif", "generated_tracks.csv"}
+
+
+@pytest.mark.parametrize(("source", "total"), [("clip", 6), ("video", 6), ("beyond", 9), ("scratch", 6)])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_generate_imagines_how_a_scene_goes_on(
+    source: str, total: int, as_json: bool, say: Say, weights: Path, videos: dict[str, Path]
+) -> None:
+    observe = 4
+    words = {
+        "clip": ["--clip", 3],
+        "video": [videos["mp4"]],  # six frames: the truth of the imagined ones is known
+        "beyond": [videos["mp4"]],
+        "scratch": ["--scratch", "--rate", 0.5],
+    }[source]
+    command = ["generate", *words, "--weights", weights, "--observe", observe, "--horizon", total - observe]
+    spoken = say(*command, *(["--json"] if as_json else []))
+    if as_json:
+        document = spoken.document
+        assert document["folder"] == "generated"
+        counted = document["frames"] if source == "scratch" else document["observed"] + document["imagined"]
+        assert counted == total
+    else:
+        assert spoken.code == 0
+        assert len(spoken.out.splitlines()) == 1
+        assert spoken.out.endswith("see generated\n")
+    assert {path.name for path in Path("generated").iterdir()} == IMAGINED
+    for name in ("generated.mp4", "generated.gif"):
+        assert len(list(iterate_frames(f"generated/{name}"))) == total
+    with Image.open("generated/strip.png") as strip:
+        assert strip.width > 32 * total
+
+
+def test_the_seed_is_the_imagination(say: Say, weights: Path) -> None:
+    drawn = []
+    for seed in (1, 1, 2):
+        say(
+            "generate", "--scratch", "--rate", 0.5, "--weights", weights, "--seed", seed, "--observe", 1, "--horizon", 1
+        )
+        drawn.append(Path("generated/strip.png").read_bytes())
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_demo_shows_everything(
+    as_json: bool, say: Say, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "weights"
+    shipped.mkdir()
+    (shipped / "shapes-md.safetensors").write_bytes(weights.read_bytes())
+    monkeypatch.setattr(checkpoint, "WEIGHTS", shipped)
+    before = contents(shipped)
+    spoken = say("demo", "--clips", 1, *(["--json"] if as_json else []))
+    made = {path.name for path in Path("demo").iterdir()}
+    assert {"overlay.mp4", "overlay.gif", "tracks.csv", "tracks_mot.txt"} <= made
+    assert made - {"overlay.mp4", "overlay.gif", "tracks.csv", "tracks_mot.txt"} == IMAGINED
+    frames = {"overlay.mp4": 20, "overlay.gif": 20, "generated.mp4": 15, "generated.gif": 15}
+    for name, count in frames.items():
+        assert len(list(iterate_frames(f"demo/{name}"))) == count
+    with Image.open("demo/strip.png") as strip:
+        strip.load()
+    assert len(Path("demo/tracks.csv").read_text().splitlines()) > 1
+    if as_json:
+        document = spoken.document
+        assert {Path(file).name for file in document["files"]} == made
+        assert (document["clips"], document["metrics"]["clips"]) == (1, 1)
+        assert document["provenance"]["date"]
+    else:
+        assert spoken.code == 0
+        assert "MOTA" in spoken.out
+        assert all(f"demo/{name}" in spoken.out for name in made)
+    assert "tracking 1 unseen clips" in spoken.err
+    assert contents(shipped) == before

@@ -1,0 +1,258 @@
+"""Bad input: exit code 2, one line that names the value and the way out, and nothing that was saved is lost."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from scalor.visual import save_png, write_video
+
+from .conftest import TINY, Say, contents
+
+Case = tuple[list[Any], list[str]]
+
+
+@pytest.fixture
+def run_folder(weights: Path, tmp_path: Path) -> Path:
+    """A folder with a run in it, as far as anyone can tell from outside."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("model.safetensors", "resume.safetensors"):
+        shutil.copy(weights, folder / name)
+    (folder / "log.jsonl").write_text('{"step": 4}\n')
+    (folder / "config.json").write_text("{}\n")
+    return folder
+
+
+@pytest.fixture
+def refused(say: Say, tmp_path: Path, run_folder: Path) -> Callable[[Case], None]:
+    """Runs a case and sees that it ends as it should, with every file that was there unharmed."""
+
+    def check(case: Case) -> None:
+        words, named = case
+        before = contents(tmp_path)
+        complaint = say(*words).complaint
+        for part in named:
+            assert part in complaint, complaint
+        assert contents(tmp_path) == before
+
+    return check
+
+
+TRAIN = ["train", "shapes-tiny", "--out", "run", "--resume"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ([], ["COMMAND", "scalor --help"]),
+        (["trian"], ["'trian'", "train"]),
+        (["presets", "shapes-mdd"], ["'shapes-mdd'", "did you mean shapes-md"]),
+        (["presets", "zzz"], ["'zzz'", "`scalor presets` lists them all"]),
+        (["presets", "--loud"], ["'--loud'", "scalor presets --help"]),
+        (["train"], ["preset", "scalor train --help"]),
+        (["train", "shapes-tinny"], ["'shapes-tinny'", "did you mean shapes-tiny"]),
+        ([*TRAIN, "--model.slotz", "3"], ["--model.slotz", "did you mean --model.slots"]),
+        ([*TRAIN, "--qqqqqq", "3"], ["--qqqqqq", "lists them all"]),
+        ([*TRAIN, "--model", "3"], ["--model:", "no such setting"]),
+        ([*TRAIN, "--model.slots"], ["--model.slots has no value", "--model.slots VALUE"]),
+        ([*TRAIN, "--model.slots", "--model.glimpse", "8"], ["--model.slots has no value"]),
+        ([*TRAIN, "48"], ["'48'", "--model.slots 48"]),
+        ([*TRAIN, "--model.slots", "many"], ["model.slots is 'many'", "a whole number"]),
+        ([*TRAIN, "--model.slots", "2.5"], ["model.slots is 2.5", "a whole number"]),
+        ([*TRAIN, "--model.slots", "true"], ["model.slots is True", "a whole number"]),
+        ([*TRAIN, "--model.slots", "0"], ["model.slots is 0", "at least 1"]),
+        ([*TRAIN, "--model.search", "1"], ["model.search is 1", "true or false"]),
+        ([*TRAIN, "--model.sigma=-1"], ["model.sigma is -1", "positive"]),
+        ([*TRAIN, "--model.grid", "5x5"], ["model.frame is (32, 32)", "multiple of the 5 cells"]),
+        ([*TRAIN, "--model.frame", "[32]"], ["model.frame is [32]", "give 2 values"]),
+        ([*TRAIN, "--scene.frame", "33x32"], ["scene.frame is (33, 32)", "8 px cells"]),
+        ([*TRAIN, "--train.steps", "-5"], ["train.steps is -5", "at least 1"]),
+        ([*TRAIN, "--train.learning_rate", "NaN"], ["train.learning_rate is nan", "positive and finite"]),
+        ([*TRAIN, "--train.lengths", "[[0, 99]]"], ["train.lengths is ((0, 99),)", "must fit into scene.length 10"]),
+        ([*TRAIN, "--clips", "-3"], ["'-3'", "at least 1"]),
+        ([*TRAIN, "--device", "nonsense"], ["'nonsense'", "auto, cpu or cuda"]),
+        ([*TRAIN], ["folder run holds a run with another model"]),
+        (["train", "shapes-tiny", "--out", "run"], ["folder run already holds a run", "--resume"]),
+        (["evaluate", "run", "--clips", "0"], ["'0'", "at least 1"]),
+        (["evaluate", "run", "--nll-samples", "-1"], ["'-1'", "at least 0"]),
+        (["evaluate", "run", "--preset", "shapes-mdd"], ["did you mean shapes-md"]),
+        (["evaluate", "nowhere"], ["'nowhere'", "neither shipped nor a file"]),
+        (["info", "nowhere.safetensors"], ["'nowhere.safetensors'", "neither shipped nor a file"]),
+        (["track"], ["video", "scalor track --help"]),
+        (["generate", "--rate", "1.5", "--weights", "run"], ["'1.5'", "between 0 and 1"]),
+        (["generate", "--rate", "often", "--weights", "run"], ["'often'", "between 0 and 1"]),
+        (["generate", "--horizon", "0"], ["'0'", "at least 1"]),
+        (["generate", "--clip", "-1"], ["'-1'", "at least 0"]),
+    ],
+    ids=lambda case: " ".join(case[0]) or "nothing",
+)
+def test_words_that_make_no_sense(case: Case, refused: Callable[[Case], None]) -> None:
+    refused(case)
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "track", "generate"])
+def test_a_gpu_where_there_is_none(
+    command: str, refused: Callable[[Case], None], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    words = {
+        "train": [*TRAIN, *TINY],
+        "evaluate": ["evaluate", "run"],
+        "track": ["track", videos["npy"], "--weights", "run"],
+        "generate": ["generate", "--weights", "run"],
+    }[command]
+    refused(([*words, "--device", "cuda"], ["'cuda'", "no CUDA GPU"]))
+
+
+# Checkpoints ------------------------------------------------------------------------------------------
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def foreign(path: Path) -> None:
+    save_file({"a": torch.zeros(3)}, path)
+
+
+def words(path: Path) -> None:
+    path.write_text("weights")
+
+
+def nothing(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("command", ["info", "evaluate", "track", "generate", "train"])
+@pytest.mark.parametrize("harm", [cut, foreign, words, nothing])
+def test_checkpoints_that_are_none(
+    harm: Callable[[Path], None],
+    command: str,
+    refused: Callable[[Case], None],
+    run_folder: Path,
+    videos: dict[str, Path],
+) -> None:
+    harm(run_folder / "model.safetensors")
+    harm(run_folder / "resume.safetensors")
+    given = {
+        "info": ["info", "run"],
+        "evaluate": ["evaluate", "run/model.safetensors"],
+        "track": ["track", videos["npy"], "--weights", "run"],
+        "generate": ["generate", "--weights", "run"],
+        "train": [*TRAIN, *TINY],
+    }[command]
+    file = "run/resume.safetensors" if command == "train" else "run/model.safetensors"
+    refused((given, [file, "was not written by scalor" if harm is foreign else "truncated or no safetensors file"]))
+
+
+def test_going_on_from_another_size(refused: Callable[[Case], None]) -> None:
+    refused(([*TRAIN, *TINY, "--model.tracker_dim", "16"], ["folder run", "another model"]))
+
+
+def test_going_on_from_weights_without_their_training(refused: Callable[[Case], None]) -> None:
+    refused(([*TRAIN, *TINY], ["run/resume.safetensors", "no state of training"]))
+
+
+def test_a_demo_without_its_weights(refused: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scalor.training.checkpoint.WEIGHTS", Path("nowhere"))
+    refused((["demo"], ["'shapes-md'", "neither shipped nor a file"]))
+
+
+# Videos -----------------------------------------------------------------------------------------------
+
+
+def picture(height: int = 32, width: int = 32, count: int = 3) -> np.ndarray:
+    return np.full((count, height, width, 3), 90, np.uint8)
+
+
+def write_nothing(path: Path) -> None:
+    """A good mp4 in all but its frames."""
+    with av.open(path, "w") as container:
+        container.add_stream("libx264", 6, width=32, height=32, pix_fmt="yuv420p")
+
+
+def write_half(path: Path) -> None:
+    write_video(path, picture(count=9), fps=6)
+    path.write_bytes(path.read_bytes()[:700])
+
+
+def write_folder(path: Path) -> None:
+    path.mkdir()
+    for side in (32, 40):
+        save_png(path / f"{side}.png", picture(side)[0])
+
+
+VIDEOS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
+    "missing.mp4": (lambda path: None, ["does not exist"]),
+    "empty.mp4": (write_nothing, [""]),
+    "empty.npy": (lambda path: np.save(path, picture(count=0)), ["holds no frame"]),
+    "one.mp4": (lambda path: write_video(path, picture(count=1), fps=6), ["1 frame"]),
+    "one.npy": (lambda path: np.save(path, picture(count=1)), ["1 frame"]),
+    "half.mp4": (write_half, ["cut short"]),
+    "text.mp4": (lambda path: path.write_text("not a video at all\n" * 50), ["cannot be decoded as a video"]),
+    "text.npy": (lambda path: path.write_text("not an array at all\n" * 50), ["numpy.save"]),
+    "text.txt": (lambda path: path.write_text("what is this"), ["'.txt'", ".mp4"]),
+    "flat.npy": (lambda path: np.save(path, picture()[..., 0]), ["[3, 32, 32]", "[T, H, W, 3]"]),
+    "bright.npy": (lambda path: np.save(path, picture() * 1.0), ["90", "scale them to [0, 1]"]),
+    "nan.npy": (lambda path: np.save(path, picture() * np.nan), ["nan", "[0, 1]"]),
+    "nothing": (lambda path: path.mkdir(), ["holds no images"]),
+    "mixed": (write_folder, ["frame 1", "40", "32", "one size"]),
+}
+ODD = {
+    "odd.npy": (lambda path: np.save(path, picture(36, 32)), ["the height 36", "8 px cells", "for example 32"]),
+    "odd.mp4": (lambda path: write_video(path, picture(32, 50), fps=6), ["the width 50", "8 px cells"]),
+}
+
+
+@pytest.mark.parametrize("command", ["track", "generate"])
+@pytest.mark.parametrize("name", [*VIDEOS, *ODD])
+def test_videos_that_are_none(name: str, command: str, refused: Callable[[Case], None], tmp_path: Path) -> None:
+    make, said = {**VIDEOS, **ODD}[name]
+    make(tmp_path / name)
+    more = ["--observe", "2", "--horizon", "1"] if command == "generate" else []
+    # A frame of a wrong size is told by its shape, everything else by the file's name.
+    named = said if name in ODD else [name, *said]
+    refused(([command, name, "--weights", "run", "--out", "run", *more], named))
+
+
+def test_a_video_too_short_to_go_on_from(refused: Callable[[Case], None], videos: dict[str, Path]) -> None:
+    refused((["generate", videos["npy"], "--weights", "run", "--observe", 7], ["6 frames", "--observe 7"]))
+
+
+# Places -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["train", "track", "generate", "demo"])
+def test_folders_that_cannot_be(
+    command: str,
+    refused: Callable[[Case], None],
+    videos: dict[str, Path],
+    weights: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copy(weights, tmp_path / "shapes-md.safetensors")
+    monkeypatch.setattr("scalor.training.checkpoint.WEIGHTS", tmp_path)
+    (tmp_path / "file").write_text("a file, not a folder")
+    given = {
+        "train": ["train", "shapes-tiny", *TINY],
+        "track": ["track", videos["npy"]],
+        "generate": ["generate"],
+        "demo": ["demo"],
+    }[command]
+    for where in ("file", "file/below"):
+        refused(([*given, "--out", where], [f"folder {where} cannot be written", "--out"]))
+
+
+def test_a_file_in_the_way_of_a_result(
+    refused: Callable[[Case], None], videos: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "out" / "tracks.csv").mkdir(parents=True)
+    refused((["track", videos["npy"], "--weights", "run", "--out", "out"], ["out/tracks.csv", "Is a directory"]))

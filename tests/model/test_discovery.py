@@ -1,0 +1,110 @@
+"""Proposals: where they may lie, and which are rejected because propagated objects explain them."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from scalor.distributions import Mode
+from scalor.model.decoders import Sprite
+from scalor.model.discovery import Discovery
+from scalor.model.geometry import corners
+
+from .worlds import tiny_config, tiny_model
+
+
+def proposals(mask: Tensor) -> Sprite:
+    """Proposals that show the same mask [P, P]."""
+    return Sprite(torch.rand(1, 3, 3, 8, 8), mask.expand(1, 3, 1, 8, 8))
+
+
+WHERE = torch.tensor([[[8.0, 8.0, 8.0, 8.0], [24.0, 24.0, 8.0, 8.0], [12.0, 8.0, 8.0, 8.0]]])
+
+
+def explained_box(x0: int, y0: int, x1: int, y1: int, value: float = 1.0) -> Tensor:
+    explained = torch.zeros(1, 1, 32, 32)
+    explained[..., y0:y1, x0:x1] = value
+    return explained
+
+
+def test_a_proposal_over_a_propagated_object_is_rejected_and_one_elsewhere_is_not() -> None:
+    discovery = Discovery(tiny_config())
+    rejected = discovery.reject(proposals(torch.ones(8, 8)), WHERE, explained_box(4, 4, 12, 12))
+    assert rejected.tolist() == [[1, 0, 1]]  # the third is covered by half, more than tau
+
+
+@pytest.mark.parametrize(("overlap", "expected"), [(0.3, 1.0), (0.49, 1.0), (0.51, 0.0), (0.9, 0.0)])
+def test_the_explained_share_of_a_proposal_decides(overlap: float, expected: float) -> None:
+    discovery = Discovery(tiny_config(rejection_overlap=overlap))
+    half = discovery.reject(proposals(torch.ones(8, 8)), WHERE, explained_box(4, 4, 8, 12))
+    assert half[0, 0] == expected
+
+
+def test_only_the_pixels_of_a_mask_count() -> None:
+    """The explained half is where the proposal shows nothing, so it stays; where it shows all it has, it goes."""
+    discovery = Discovery(tiny_config())
+    left = torch.zeros(8, 8)
+    left[:, :4] = 1
+    assert discovery.reject(proposals(left), WHERE, explained_box(8, 4, 12, 12))[0, 0] == 0
+    assert discovery.reject(proposals(left), WHERE, explained_box(4, 4, 8, 12))[0, 0] == 1
+
+
+def test_a_faint_explanation_explains_nothing() -> None:
+    discovery = Discovery(tiny_config())
+    assert not discovery.reject(proposals(torch.ones(8, 8)), WHERE, explained_box(0, 0, 32, 32, 0.05)).any()
+    assert discovery.reject(proposals(torch.ones(8, 8)), WHERE, explained_box(0, 0, 32, 32, 0.2)).all()
+
+
+def test_an_empty_mask_is_not_rejected() -> None:
+    rejected = Discovery(tiny_config()).reject(proposals(torch.zeros(8, 8)), WHERE, explained_box(0, 0, 32, 32))
+    assert not rejected.any()
+
+
+def test_nothing_is_rejected_with_rejection_off() -> None:
+    discovery = Discovery(tiny_config(rejection=False))
+    assert not discovery.reject(proposals(torch.ones(8, 8)), WHERE, explained_box(0, 0, 32, 32)).any()
+
+
+def test_an_explained_frame_discovers_nothing() -> None:
+    """Of what lies inside the frame and shows itself: nothing explains what is beyond the border."""
+    model = tiny_model()
+    for explained, some in ((torch.zeros(2, 1, 32, 32), True), (torch.ones(2, 1, 32, 32), False)):
+        features, image = torch.rand(2, 8, 4, 4), torch.rand(2, 3, 32, 32)
+        found = model.discovery(features, explained, image, model.appearance, 16, 0.1, Mode())
+        box = corners(found.objects.where)
+        inside = ((box >= 0) & (box <= 32)).all(-1) & (found.sprite.mask.amax((2, 3, 4)) > 0.3)
+        assert inside.any()
+        assert bool(found.objects.alive[inside].any()) is some
+        assert bool(found.rejected.any()) is not some
+
+
+def test_a_proposal_stays_within_a_cell_of_its_own_and_its_size_in_range() -> None:
+    config = tiny_config(frame=(24, 40), grid=(4, 5), object_size=(6.0, 10.0), size_range=0.4)
+    discovery, cells = Discovery(config), torch.arange(20)[None]
+    for scale in (0.0, 1.0, 100.0):
+        where = discovery.place(scale * torch.randn(1, 20, 4), cells, columns=5)[0]
+        middle = torch.stack([(cells[0] % 5 + 0.5) * 8, (cells[0] // 5 + 0.5) * 6], -1)
+        assert ((where[:, :2] - middle).abs() <= torch.tensor([8.0, 6.0]) + 1e-4).all()
+        assert (where[:, 2] >= 6 - 1e-4).all()
+        assert (where[:, 2] <= 14 + 1e-4).all()
+        assert (where[:, 3] >= 3.6 - 1e-4).all()
+        assert (where[:, 3] <= 8.4 + 1e-4).all()
+        if scale == 0:
+            assert torch.equal(where, torch.cat([middle, torch.tensor([10.0, 6.0]).expand(20, 2)], -1))
+
+
+def test_proposals_come_most_present_first() -> None:
+    model = tiny_model(rejection=False)
+    found = model.discovery(
+        torch.randn(2, 8, 4, 4),
+        torch.zeros(2, 1, 32, 32),
+        torch.rand(2, 3, 32, 32),
+        model.appearance,
+        16,
+        0.1,
+        Mode(),
+    )
+    presence = found.objects.presence[..., 0]
+    assert (presence.diff() <= 0).all()
+    assert torch.equal(found.objects.alive[..., 0], (presence > 0.7).float())
+    assert torch.equal(found.wanted, (presence > 0.7).sum(-1).float())
+    assert not found.objects.z_where[..., :2].any()  # a newborn has not moved

@@ -1,0 +1,138 @@
+"""Frames from outside: what is taken, and for everything else one sentence that says what and how to mend it."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from scalor.errors import InputError
+from scalor.model.frames import check_frames
+from scalor.model.scalor import SCALOR
+
+from .worlds import tiny_model
+
+CELL = (8, 8)
+
+
+def clip(*shape: int, value: float = 0.5) -> np.ndarray:
+    return np.full(shape, value, dtype=np.float32)
+
+
+def with_pixel(value: float) -> np.ndarray:
+    frames = clip(4, 3, 16, 24)
+    frames[1, 2, 3, 4] = value
+    return frames
+
+
+BAD: dict[str, tuple[object, list[str]]] = {
+    "8-bit": (np.zeros((4, 3, 16, 24), np.uint8), ["uint8", "floats in [0, 1]", "/ 255"]),
+    "8-bit tensor": (torch.zeros(4, 3, 16, 24, dtype=torch.uint8), ["uint8", "floats in [0, 1]"]),
+    "whole numbers": (np.zeros((4, 3, 16, 24), np.int64), ["int64", "floats in [0, 1]"]),
+    "truth values": (np.zeros((4, 3, 16, 24), bool), ["bool", "floats in [0, 1]"]),
+    "complex": (np.zeros((4, 3, 16, 24), np.complex64), ["complex64", "floats in [0, 1]"]),
+    "words": (np.array(["a", "b"]), ["type", "numbers"]),
+    "objects": (np.array([None, 1], dtype=object), ["object", "numbers"]),
+    "one image": (clip(3, 16, 24), ["[3, 16, 24]", "[T, 3, H, W]"]),
+    "six dimensions": (clip(1, 1, 4, 3, 16, 24), ["[1, 1, 4, 3, 16, 24]", "[B, T, 3, H, W]"]),
+    "colour last": (clip(4, 16, 24, 3), ["[4, 16, 24, 3]", "colour before height"]),
+    "grey": (clip(4, 1, 16, 24), ["[4, 1, 16, 24]", "[T, 3, H, W]"]),
+    "colour before time": (clip(1, 3, 4, 16, 24), ["[1, 3, 4, 16, 24]", "[B, T, 3, H, W]"]),
+    "a number": (np.array(0.5, np.float32), ["shape", "[T, 3, H, W]"]),
+    "not a number": (with_pixel(np.nan), ["NaN", "nan_to_num"]),
+    "infinite": (with_pixel(np.inf), ["infinite", "nan_to_num"]),
+    "above one": (with_pixel(1.5), ["0.5 to 1.5", "[0, 1]", "255"]),
+    "below zero": (with_pixel(-0.25), ["-0.25 to 0.5", "[0, 1]"]),
+    "no frames": (clip(0, 3, 16, 24), ["[0, 3, 16, 24]", "at least 2 frames"]),
+    "one frame": (clip(1, 3, 16, 24), ["[1, 3, 16, 24]", "at least 2 frames"]),
+    "no clips": (clip(0, 4, 3, 16, 24), ["[0, 4, 3, 16, 24]"]),
+    "odd height": (clip(4, 3, 17, 24), ["height 17", "8 px", "for example 16"]),
+    "odd width": (clip(4, 3, 16, 30), ["width 30", "8 px", "for example 32"]),
+    "smaller than a cell": (clip(4, 3, 16, 2), ["width 2", "8 px", "for example 8"]),
+    "no height": (clip(4, 3, 0, 24), ["height 0", "for example 8"]),
+    "a list": ([[[0.5]]], ["list", "numpy array or a torch tensor"]),
+    "nothing": (None, ["NoneType", "numpy array or a torch tensor"]),
+    "a path": ("video.mp4", ["str", "numpy array or a torch tensor"]),
+}
+
+
+@pytest.mark.parametrize(("frames", "words"), BAD.values(), ids=BAD)
+def test_bad_frames_are_refused_in_one_sentence(frames: object, words: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        check_frames(frames, CELL)
+    sentence = str(error.value)
+    assert sentence.startswith("frames ")
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    for word in words:
+        assert word in sentence, sentence
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4", "longdouble"])
+def test_floats_of_any_kind_are_taken_or_refused_in_words(dtype: str) -> None:
+    frames = clip(4, 3, 16, 24).astype(dtype)
+    try:
+        taken = check_frames(frames, CELL)
+    except InputError as error:
+        assert str(frames.dtype) in str(error)  # noqa: PT017
+    else:
+        assert torch.equal(taken, torch.full((1, 4, 3, 16, 24), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("change", "shape"),
+    [
+        (lambda frames: frames, (1, 4, 3, 16, 24)),
+        (lambda frames: np.stack([frames, frames]), (2, 4, 3, 16, 24)),
+        (lambda frames: torch.from_numpy(frames).double(), (1, 4, 3, 16, 24)),
+        (lambda frames: frames[::-1, :, ::2, ::-1], (1, 4, 3, 8, 24)),
+        (lambda frames: np.moveaxis(np.ascontiguousarray(np.moveaxis(frames, 1, -1)), -1, 1), (1, 4, 3, 16, 24)),
+    ],
+    ids=["one clip", "a batch", "double tensor", "reversed view", "channels-last view"],
+)
+def test_good_frames_come_back_as_a_float_batch(
+    change: Callable[[np.ndarray], np.ndarray | Tensor], shape: tuple[int, ...]
+) -> None:
+    given = change(np.random.default_rng(0).random((4, 3, 16, 24), np.float32))
+    taken = check_frames(given, CELL)
+    assert taken.dtype == torch.float32
+    assert taken.shape == shape
+    expected = given if isinstance(given, Tensor) else torch.from_numpy(np.ascontiguousarray(given))
+    assert torch.equal(taken.flatten(), expected.float().flatten())
+
+
+def test_pixels_of_exactly_0_and_1_are_fine() -> None:
+    frames = clip(2, 3, 8, 8, value=0.0)
+    frames[1] = 1
+    assert check_frames(frames, CELL).max() == 1
+
+
+@pytest.mark.parametrize("call", [SCALOR.track, SCALOR.reconstruct, SCALOR.log_likelihood, SCALOR.object_pictures])
+def test_every_way_in_has_the_same_door(call: Callable[[SCALOR, object], object]) -> None:
+    model = tiny_model()
+    for bad in (clip(4, 3, 32, 33), clip(4, 3, 32, 32, value=2.0), [1], np.zeros((4, 3, 32, 32), np.uint8)):
+        with pytest.raises(InputError, match=r"^frames "):
+            call(model, bad)
+
+
+def test_generation_wants_as_many_frames_as_it_observes() -> None:
+    with pytest.raises(InputError, match="at least 5 frames"):
+        tiny_model().generate(clip(4, 3, 32, 32), observe=5)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [clip(3, 32, 33), clip(32, 32, 3), clip(3, 32, 32, value=7.0), np.zeros((3, 32, 32), np.uint8), "frame.png", [1.0]],
+    ids=["size", "colour last", "range", "8-bit", "a path", "a list"],
+)
+def test_a_stream_refuses_a_bad_frame_in_one_sentence(bad: object) -> None:
+    with pytest.raises(InputError, match=r"^frame"):
+        list(tiny_model().stream([bad]))
+
+
+def test_a_stream_refuses_a_frame_of_another_size() -> None:
+    stream = tiny_model().stream([clip(3, 32, 32), clip(3, 32, 40)])
+    next(stream)
+    with pytest.raises(InputError, match=r"40.*32|32.*40"):
+        next(stream)

@@ -1,0 +1,144 @@
+"""Births and deaths over long random lives: identities are unique, stable and never used again."""
+
+from dataclasses import dataclass, fields
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from scalor.model.state import Joined, ObjectState, Roster, join
+
+
+@dataclass(frozen=True)
+class Day:
+    """One frame of one clip: which slots die (if somebody is in them), and which proposals are born."""
+
+    deaths: list[bool]
+    births: list[bool]
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> tuple[int, list[list[Day]]]:
+    """The number of slots, and for every frame a day of each clip."""
+    slots, clips = draw(st.integers(1, 6)), draw(st.integers(1, 2))
+
+    def flags(count: int) -> st.SearchStrategy[list[bool]]:
+        return st.lists(st.booleans(), min_size=count, max_size=count)
+
+    days = []
+    for _ in range(draw(st.integers(1, 12))):
+        proposals = draw(st.integers(1, 8))  # the first frame may propose more than later ones
+        days.append([Day(draw(flags(slots)), draw(flags(proposals))) for _ in range(clips)])
+    return slots, days
+
+
+def people(tags: Tensor, alive: Tensor) -> ObjectState:
+    """Objects whose every field carries a tag, so that mixed-up fields show."""
+
+    def field(width: int, scale: float) -> Tensor:
+        return scale * tags[..., None] + torch.arange(width) / 16
+
+    return ObjectState(
+        field(4, 1), field(4, 2), field(3, 3), field(1, 4), field(1, 5), field(2, 6), field(2, 7), alive[..., None]
+    )
+
+
+def tag(objects: ObjectState) -> Tensor:
+    return objects.where[..., 0]
+
+
+def live(slots: int, days: list[list[Day]]) -> list[tuple[ObjectState, Roster, ObjectState, Joined]]:
+    """Play a life; tags of proposals are numbered through, so every proposal that ever was has its own."""
+    clips = len(days[0])
+    objects = people(torch.zeros(clips, slots), torch.zeros(clips, slots))
+    roster = Roster.empty(clips, slots, torch.zeros(1))
+    history, spent = [], 1
+    for day in days:
+        dying = torch.tensor([d.deaths for d in day]).float()[..., None]
+        objects = ObjectState(
+            **{f.name: getattr(objects, f.name) for f in fields(objects) if f.name != "alive"},
+            alive=objects.alive * (1 - dying),
+        )
+        born = torch.tensor([d.births for d in day]).float()
+        tags = spent + torch.arange(born.numel()).view(born.shape)
+        spent += born.numel()
+        newborn = people(tags.float(), born)
+        joined = join(objects, roster, newborn)
+        history.append((objects, roster, newborn, joined))
+        objects, roster = joined.objects, joined.roster
+    return history
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives())
+def test_identities_are_unique_and_never_used_again(life: tuple[int, list[list[Day]]]) -> None:
+    slots, days = life
+    for clip in range(len(days[0])):
+        known: dict[int, float] = {}
+        gone: set[int] = set()
+        for _, _, _, joined in live(slots, days):
+            ids, tags = joined.roster.id[clip].tolist(), tag(joined.objects)[clip].tolist()
+            here = {i: t for i, t in zip(ids, tags, strict=True) if i >= 0}
+            assert len(here) == sum(i >= 0 for i in ids)
+            assert not gone & set(here)
+            gone |= set(known) - set(here)
+            for identity, owner in here.items():
+                assert known.setdefault(identity, owner) == owner
+        assert sorted(known) == list(range(len(known)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives())
+def test_an_object_keeps_its_slot_its_identity_and_its_fields(life: tuple[int, list[list[Day]]]) -> None:
+    for before, roster, _, joined in live(*life):
+        stays = before.alive[..., 0] > 0
+        assert torch.equal(joined.roster.id[stays], roster.id[stays])
+        assert torch.equal(joined.objects.pack()[stays], before.pack()[stays])
+        assert not joined.discovered[stays].any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives())
+def test_births_are_seated_best_first_on_the_free_slots(life: tuple[int, list[list[Day]]]) -> None:
+    for before, roster, newborn, joined in live(*life):
+        for clip in range(len(before.alive)):
+            free = (before.alive[clip, :, 0] == 0).nonzero()[:, 0].tolist()
+            born = (newborn.alive[clip, :, 0] > 0).nonzero()[:, 0].tolist()
+            seated = list(zip(free, born, strict=False))
+            assert joined.discovered[clip].nonzero()[:, 0].tolist() == [slot for slot, _ in seated]
+            for number, (slot, proposal) in enumerate(seated):
+                assert torch.equal(joined.objects.pack()[clip, slot], newborn.pack()[clip, proposal])
+                assert joined.roster.id[clip, slot] == roster.next_id[clip] + number
+            assert joined.turned_away[clip] == len(born) - len(seated)
+            assert joined.roster.next_id[clip] == roster.next_id[clip] + len(seated)
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives())
+def test_a_slot_has_an_identity_exactly_when_it_is_alive(life: tuple[int, list[list[Day]]]) -> None:
+    slots, days = life
+    for _, _, _, joined in live(slots, days):
+        assert torch.equal(joined.roster.id >= 0, joined.objects.alive[..., 0] > 0)
+        assert (joined.roster.id[joined.roster.id < 0] == -1).all()
+        assert (joined.objects.alive.sum((1, 2)) <= slots).all()
+        assert joined.objects.alive.shape[1] == slots
+
+
+@settings(max_examples=20, deadline=None)
+@given(lives())
+def test_clips_of_a_batch_do_not_meet(life: tuple[int, list[list[Day]]]) -> None:
+    slots, days = life
+    for clip in range(len(days[0])):
+        alone = live(slots, [[day[clip]] for day in days])
+        for (*_, one), (*_, many) in zip(alone, live(slots, days), strict=True):
+            assert torch.equal(one.roster.id[0], many.roster.id[clip])
+            assert torch.equal(one.discovered[0], many.discovered[clip])
+            assert one.turned_away[0] == many.turned_away[clip]
+
+
+def test_unpacking_a_pack_gives_the_objects_back() -> None:
+    objects = people(torch.rand(2, 5), torch.ones(2, 5))
+    again = objects.unpack(objects.pack())
+    for field in fields(objects):
+        assert torch.equal(getattr(objects, field.name), getattr(again, field.name)), field.name

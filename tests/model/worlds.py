@@ -1,0 +1,146 @@
+"""Tiny models that find and lose objects without any training, and scenes for them to look at."""
+
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scalor.config import ModelConfig
+from scalor.distributions import Mode
+from scalor.model.decoders import Sprite
+from scalor.model.scalor import PRESENCE_PRIOR, SCALOR, SceneState
+from scalor.model.state import ObjectState
+from scalor.tracks import Tracks
+
+TINY: dict[str, Any] = {
+    "frame": (32, 32),
+    "grid": (4, 4),
+    "slots": 6,
+    "proposals": 4,
+    "object_size": (8.0, 8.0),
+    "glimpse": 8,
+    "what_dim": 4,
+    "feature_dim": 8,
+    "tracker_dim": 16,
+    "prior_dim": 8,
+}
+
+
+def tiny_config(**changes: Any) -> ModelConfig:
+    return ModelConfig(**{**TINY, **changes})
+
+
+def tiny_model(seed: int = 0, lively: bool = True, **changes: Any) -> SCALOR:
+    """A model with random weights. In a lively one objects are born, move and die."""
+    config = tiny_config(**changes)
+    if not lively:
+        torch.manual_seed(seed)
+        return SCALOR(config).eval()
+    model = SCALOR(config).eval()
+    # These settings have no weights.
+    free = {"slots": TINY["slots"], "proposals": TINY["proposals"], "rejection": True, "sigma": 0.2}
+    model.load_state_dict(lively_weights(seed, replace(config, **free)))
+    return model
+
+
+@cache
+def lively_weights(seed: int, config: ModelConfig) -> dict[str, Tensor]:
+    torch.manual_seed(seed)
+    model, sample = SCALOR(config), squares(3, config.frame, clips=4, seed=99)
+    tune(model, model.discovery.heads, sample, {0: (-0.1, 0.3)})
+    tune(model, model.propagation.move[-1], sample)
+    tune(model, model.propagation.judge[-1], sample, {2: (-1.8, 0.2)})
+    tune(model, model.appearance.decoder.draw[-2], sample, dict.fromkeys(range(16), (0.5, 2.0)))
+    return model.state_dict()
+
+
+def tune(model: SCALOR, layer: nn.Module, video: Tensor, wanted: dict[int, tuple[float, float]] | None = None) -> None:
+    """Scale and shift each output of a layer to a wanted mean and spread over a video (others: 0 and 0.5).
+
+    Random networks say nearly the same of everything they see. This makes them hold strong opinions.
+    """
+    said: list[Tensor] = []
+
+    def listen(_: nn.Module, __: object, out: Tensor) -> None:
+        said.append(out.movedim(1, -1).flatten(0, -2) if out.ndim == 4 else out.flatten(0, -2))
+
+    watcher = layer.register_forward_hook(listen)
+    see(model, video)
+    watcher.remove()
+    out = torch.cat(said)
+    with torch.no_grad():
+        for row in range(out.shape[-1]):
+            mean, spread = (wanted or {}).get(row, (0.0, 0.5))
+            gain = spread / out[:, row].std()
+            layer.weight[row] *= gain
+            layer.bias[row] = mean + gain * (layer.bias[row] - out[:, row].mean())
+
+
+def squares(frames: int, size: tuple[int, int] = (32, 32), clips: int = 1, seed: int = 0, count: int = 4) -> Tensor:
+    """[B, T, 3, H, W]: coloured squares that drift over black."""
+    random = torch.Generator().manual_seed(seed)
+    height, width = size
+    video = torch.zeros(clips, frames, 3, height, width)
+    for clip in range(clips):
+        for _ in range(count):
+            x, y = (float(torch.rand((), generator=random)) * limit for limit in (width - 7, height - 7))
+            dx, dy = (3 * torch.rand(2, generator=random) - 1.5).tolist()
+            colour = torch.rand(3, generator=random)[:, None, None] * 0.8 + 0.2
+            for t in range(frames):
+                left, top = max(0, int(x + dx * t)), max(0, int(y + dy * t))
+                video[clip, t, :, top : top + 7, left : left + 7] = colour
+    return video
+
+
+def random_objects(clips: int, count: int, frame: tuple[int, int], seed: int = 0, what: int = 4) -> ObjectState:
+    """Objects all over the frame and beyond its border, most of them alive."""
+    random = torch.Generator().manual_seed(seed)
+
+    def uniform(low: float, high: float, width: int) -> Tensor:
+        return low + (high - low) * torch.rand(clips, count, width, generator=random)
+
+    extent = torch.tensor([frame[1], frame[0]])
+    centre = uniform(-0.2, 1.2, 2) * extent
+    return ObjectState(
+        where=torch.cat([centre, uniform(4, 16, 2)], -1),
+        z_where=uniform(-1, 1, 4),
+        z_what=uniform(-1, 1, what),
+        z_depth=uniform(-2, 2, 1),
+        presence=uniform(0, 1, 1),
+        tracker=uniform(-1, 1, 3),
+        prior=uniform(-1, 1, 2),
+        alive=(uniform(0, 1, 1) < 0.8).float(),
+    )
+
+
+def random_sprite(clips: int, count: int, side: int = 8, seed: int = 0) -> Sprite:
+    random = torch.Generator().manual_seed(seed + 1_000)
+    drawn = torch.rand(clips, count, 4, side, side, generator=random)
+    return Sprite(drawn[:, :, :3], drawn[:, :, 3:])
+
+
+def see(model: SCALOR, video: Tensor) -> SceneState:
+    """The state after a video, frame by frame, by posterior modes."""
+    state = model.start(video.shape[0], (video.shape[-2], video.shape[-1]), video)
+    with torch.no_grad():
+        for image in video.unbind(1):
+            state = model.observe(state, image, model.look(image[:, None])[:, 0], Mode(), PRESENCE_PRIOR)[0]
+    return state
+
+
+def numbers(state: SceneState) -> int:
+    """How many numbers a state holds."""
+    tensors = [getattr(record, f.name) for record in (state.objects, state.roster) for f in fields(record)]
+    return sum(t.numel() for t in [*tensors, *state.memory, state.background])
+
+
+def assert_same_tracks(one: Tracks, other: Tracks, tolerance: float = 1e-2) -> None:
+    """The same objects with the same identities; boxes up to rounding."""
+    for name in ("clip", "frame", "id", "discovered"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+    assert abs(one.box - other.box).max(initial=0) < tolerance
+    assert abs(one.presence - other.presence).max(initial=0) < tolerance
+    assert one.size == other.size
+    assert (one.masks is None) == (other.masks is None)

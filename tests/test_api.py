@@ -1,0 +1,71 @@
+"""What `import scalor` offers: public names, models by name, and weights that come back as they were saved."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from model.worlds import assert_same_tracks, squares, tiny_model
+
+import scalor
+from scalor.config import Config
+
+
+@pytest.mark.parametrize("name", scalor.__all__)
+def test_a_public_name_can_be_imported(name: str) -> None:
+    assert getattr(scalor, name) is not None
+
+
+def test_nothing_public_is_forgotten() -> None:
+    assert {"SCALOR", "Tracks", "InputError", "build", "load", "save", "get_preset"} <= set(scalor.__all__)
+    assert issubclass(scalor.InputError, Exception)
+    assert scalor.__version__
+
+
+def test_a_model_is_built_by_the_name_of_its_preset() -> None:
+    model = scalor.build("shapes-tiny")
+    assert isinstance(model, scalor.SCALOR)
+    assert model.config == scalor.get_preset("shapes-tiny").model
+    assert isinstance(model.track(np.zeros((2, 3, 32, 32), np.float32)), scalor.Tracks)
+    with pytest.raises(scalor.InputError, match="did you mean shapes-tiny"):
+        scalor.build("shapes-tine")
+
+
+def test_a_saved_model_comes_back_as_it_was(tmp_path: Path) -> None:
+    model, video = tiny_model(background=True), squares(3)
+    scalor.save(model, tmp_path / "model.safetensors")
+    for name in (tmp_path / "model.safetensors", str(tmp_path / "model.safetensors"), tmp_path):
+        loaded = scalor.load(name)
+        assert loaded.config == model.config
+        assert not loaded.training
+        assert loaded.state_dict().keys() == model.state_dict().keys()
+        for key, value in model.state_dict().items():
+            assert torch.equal(loaded.state_dict()[key], value), key
+        assert_same_tracks(loaded.track(video), model.track(video), tolerance=1e-6)
+
+
+def test_a_model_is_saved_with_the_config_of_its_run(tmp_path: Path) -> None:
+    config = scalor.get_preset("shapes-tiny")
+    scalor.save(scalor.SCALOR(config.model), tmp_path / "model.safetensors", config)
+    assert scalor.load(tmp_path).config == config.model
+
+
+@pytest.mark.parametrize(
+    ("frame", "grid"), [((48, 80), (6, 10)), ((24, 20), (4, 4)), ((28, 21), (4, 3)), ((36, 48), (3, 4))]
+)
+def test_a_model_of_any_cell_size_can_be_saved_without_a_run(
+    tmp_path: Path, frame: tuple[int, int], grid: tuple[int, int]
+) -> None:
+    model = tiny_model(lively=False, frame=frame, grid=grid)
+    scalor.save(model, tmp_path / "model.safetensors")
+    assert scalor.load(tmp_path).config == model.config
+
+
+def test_nothing_is_loaded_from_nowhere(tmp_path: Path) -> None:
+    for name in ("no-such-weights", tmp_path / "model.safetensors", tmp_path):
+        with pytest.raises(scalor.InputError, match=r"no-such-weights|model\.safetensors"):
+            scalor.load(name)
+
+
+def test_a_default_config_is_a_whole_run() -> None:
+    assert scalor.SCALOR(Config().model).config == scalor.ModelConfig()

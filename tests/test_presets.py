@@ -1,0 +1,68 @@
+"""Every preset is a config that builds, trains and is found by name."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from scalor.config import Config, ModelConfig
+from scalor.distributions import Relaxed
+from scalor.errors import InputError
+from scalor.model.scalor import SCALOR
+from scalor.presets import PRESETS, describe, get_preset
+
+
+def small(model: ModelConfig) -> ModelConfig:
+    """Slots have no weights: hundreds of them only take time."""
+    return replace(model, slots=min(model.slots, 100))
+
+
+MODELS = {small(make().model): name for name, make in PRESETS.items()}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_makes_its_config_and_describes_itself(name: str) -> None:
+    config = get_preset(name)
+    assert isinstance(config, Config)
+    assert config == get_preset(name)
+    assert name == PRESETS[name].__name__.replace("_", "-")
+    assert describe(name).endswith(".")
+    assert name.split("-")[0] == config.scene.kind
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_has_room_for_its_objects(name: str) -> None:
+    config = get_preset(name)
+    for scene in (config.scene, config.test):
+        assert config.model.slots >= scene.objects[1] * (1 if len(scene.births) == 1 else len(scene.births))
+        assert config.model.object_size == (scene.size, scene.size)
+        assert not scene.background or config.model.background
+    assert config.model.frame == config.scene.frame
+
+
+@pytest.mark.parametrize("model", MODELS, ids=MODELS.values())
+def test_every_distinct_model_takes_a_training_step(model: ModelConfig) -> None:
+    torch.manual_seed(0)
+    network = SCALOR(model)
+    bound = network.elbo(torch.rand(1, 2, 3, *model.frame), Relaxed(1.0), presence_prior=0.1)
+    (-bound.terms.elbo.mean()).backward()
+    assert torch.isfinite(bound.terms.elbo).all()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("shapes_md", "did you mean shapes-md"),
+        ("shape-hd", "did you mean shapes-hd"),
+        ("mnist-occlusions", "did you mean mnist-occlusion"),
+        ("zzz", "`scalor presets` lists them all"),
+        ("", "`scalor presets` lists them all"),
+    ],
+)
+def test_an_unknown_name_suggests_the_nearest(name: str, hint: str) -> None:
+    with pytest.raises(InputError) as error:
+        get_preset(name)
+    assert str(error.value) == f"preset is {name!r}: there is no such preset; {hint}."

@@ -1,0 +1,56 @@
+"""Guards speak for the numbers they watch, and hold their tongue otherwise."""
+
+from dataclasses import replace
+
+import pytest
+
+from scalor.config import Config
+from scalor.presets import get_preset
+from scalor.training.guards import PATIENCE, warnings
+
+HEALTHY = {"objects": 4.0, "turned_away": 0.0, "crowded_out": 0.0}
+CONFIG = get_preset("shapes-tiny")
+
+
+def said(config: Config = CONFIG, step: int = PATIENCE, **metrics: float) -> list[str]:
+    return warnings(config, step, {**HEALTHY, **metrics})
+
+
+def test_a_healthy_run_is_not_disturbed() -> None:
+    assert said() == []
+    assert said(objects=0.31, turned_away=0.05, crowded_out=0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "name", "remedy"),
+    [
+        ("objects", 0.29, "foreground collapse: 0.29 objects per frame", "model.object_size (7.0, 7.0)"),
+        ("turned_away", 0.06, "slots run out: 0.06 births per frame", "raise model.slots above 10"),
+        ("crowded_out", 0.6, "proposals saturate: 0.60 cells per frame", "model.proposals 6"),
+    ],
+)
+def test_each_guard_speaks_for_its_metric(metric: str, value: float, name: str, remedy: str) -> None:
+    (sentence,) = said(**{metric: value})
+    assert sentence.startswith(name)
+    assert remedy in sentence
+    assert "Remed" in sentence
+
+
+def test_several_troubles_are_several_sentences() -> None:
+    assert len(said(objects=0.0, turned_away=1.0, crowded_out=1.0)) == 3
+
+
+def test_an_untrained_model_gets_time() -> None:
+    assert said(step=PATIENCE - 1, objects=0.0, turned_away=1.0, crowded_out=1.0) == []
+
+
+def test_a_crowded_scene_collapses_sooner() -> None:
+    crowd = replace(CONFIG, scene=replace(CONFIG.scene, objects=(50, 60)))
+    assert len(said(crowd, objects=4.9)) == 1
+    assert said(crowd, objects=5.1) == []
+
+
+def test_a_background_is_the_first_suspect() -> None:
+    over_textures = replace(CONFIG, model=replace(CONFIG.model, background=True))
+    assert "the background explains everything" in said(over_textures, objects=0.0)[0]
+    assert "nothing is found" in said(objects=0.0)[0]

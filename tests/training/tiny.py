@@ -1,0 +1,60 @@
+"""The smallest training that still has everything: two lengths, discovery, propagation, checkpoints."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from scalor.config import Config
+from scalor.presets import get_preset
+from scalor.training import checkpoint
+from scalor.training.loop import TrainingResult, train
+
+CPU = torch.device("cpu")
+NEVER = 10**6
+
+
+def tiny(steps: int = 6, *, seed: int = 0, save_every: int = NEVER, log_every: int = 1, **more: object) -> Config:
+    """A shapes-tiny that takes some 30 ms a step."""
+    config = get_preset("shapes-tiny")
+    model = replace(
+        config.model, slots=4, proposals=2, glimpse=8, what_dim=4, feature_dim=8, tracker_dim=8, prior_dim=8
+    )
+    scene = replace(config.scene, objects=(2, 3), length=6)
+    lengths = ((0, 1), (2, 2))
+    given = {"steps": steps, "seed": seed, "save_every": save_every, "log_every": log_every, **more}
+    settings = replace(config.train, **{"batch": 2, "lengths": lengths, "cooldown": 0, "picture_every": NEVER, **given})
+    return Config(model=model, scene=scene, test=scene, train=settings)
+
+
+def run(config: Config, folder: Path, resume: bool = False) -> TrainingResult:
+    return train(config, folder, CPU, resume, quiet=True)
+
+
+def tensors(folder: Path, file: str = checkpoint.MODEL_FILE) -> dict[str, Tensor]:
+    return checkpoint.read(folder / file).tensors
+
+
+def differing(a: dict[str, Tensor], b: dict[str, Tensor]) -> list[str]:
+    """Names of the tensors that are not the same to the last bit (nan counts as itself)."""
+    assert a.keys() == b.keys()
+
+    def bits(tensor: Tensor) -> bytes:
+        return (
+            tensor.detach().contiguous().view(torch.uint8).numpy().tobytes()
+            if tensor.ndim
+            else tensor.numpy().tobytes()
+        )
+
+    return [name for name in a if a[name].dtype != b[name].dtype or bits(a[name]) != bits(b[name])]
+
+
+def log_of(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, to see that nothing changed."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
