@@ -48,6 +48,7 @@ class ModelConfig:
     rejection_overlap: float = setting(0.3, "tau, the explained share of a proposal at which it is rejected")
     birth_presence: float = setting(0.7, "a proposal above this presence becomes an object")
     death_presence: float = setting(0.4, "an object below this presence is dropped")
+    end_duplicates: bool = setting(True, "of two like objects at one place the younger ends (off: as the paper)")
     background: bool = setting(False, "model a moving background (off: it is black)")
     background_dim: int = setting(10, "length of z_bg, the background's latent")
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")

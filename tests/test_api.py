@@ -10,6 +10,8 @@ from model.worlds import assert_same_tracks, squares, tiny_model
 import scalor
 from scalor.config import Config
 
+pytestmark = pytest.mark.filterwarnings("ignore:slots run out")
+
 
 @pytest.mark.parametrize("name", scalor.__all__)
 def test_a_public_name_can_be_imported(name: str) -> None:
@@ -42,6 +44,16 @@ def test_a_saved_model_comes_back_as_it_was(tmp_path: Path) -> None:
         for key, value in model.state_dict().items():
             assert torch.equal(loaded.state_dict()[key], value), key
         assert_same_tracks(loaded.track(video), model.track(video), tolerance=1e-6)
+
+
+def test_slots_may_be_changed_on_loading(tmp_path: Path) -> None:
+    model, video = tiny_model(slots=2), squares(3)
+    scalor.save(model, tmp_path / "model.safetensors")
+    loaded = scalor.load(tmp_path, slots=60)
+    assert loaded.config.slots == 60
+    assert_same_tracks(loaded.track(video), tiny_model(slots=60).track(video), tolerance=1e-6)
+    with pytest.raises(scalor.InputError, match=r"model\.slots is 0"):
+        scalor.load(tmp_path, slots=0)
 
 
 def test_a_model_is_saved_with_the_config_of_its_run(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+MASK_ON = 0.3
+"""A pixel of a sprite belongs to its object when the mask is above this."""
 
 
 class Sprite(NamedTuple):
@@ -12,6 +15,11 @@ class Sprite(NamedTuple):
 
     colour: Float[Tensor, "B N 3 P P"]
     mask: Float[Tensor, "B N 1 P P"]
+
+    @property
+    def shows(self) -> Bool[Tensor, "B N 1"]:
+        """Whether there is anything to see: an object without a pixel could linger for ever at no cost."""
+        return self.mask.amax((-1, -2)) > MASK_ON
 
 
 class GlimpseDecoder(nn.Module):

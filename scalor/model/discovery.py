@@ -13,14 +13,12 @@ from torch import Tensor, nn
 from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Normal, logit, positive
 from scalor.model.appearance import Appearance
-from scalor.model.decoders import Sprite
+from scalor.model.decoders import MASK_ON, Sprite
 from scalor.model.geometry import crop
 from scalor.model.state import ObjectState
 
 PRESENCE_LIMIT = 8.8
 """Presence logits are squashed to this size, so that no cell falls silent for good."""
-MASK_ON = 0.3
-"""A proposal's pixels above this belong to it in the rejection test."""
 EXPLAINED = 0.1
 """A pixel above this in the propagated mask is explained in the rejection test."""
 
@@ -92,7 +90,7 @@ class Discovery(nn.Module):
         what_cost = estimator.normal_cost(q_what, Normal.standard(z_what), z_what) * charged
         rejection = rejected * estimator.rejection_cost(logits.gather(1, cells), prior_logits.gather(1, cells))
         return Discovered(
-            objects=self.newborn(where, z_where, z_what, z_depth, accepted),
+            objects=self.newborn(where, z_where, z_what, z_depth, accepted, sprite),
             sprite=sprite,
             kl_presence=kl_presence + rejection.sum(-1),
             kl_where=costs[..., :4].sum((1, 2)),
@@ -120,7 +118,7 @@ class Discovery(nn.Module):
         where = self.place(z_where, cells, columns)
         sprite = appearance.draw(z_what)
         accepted = presence * (1 - self.reject(sprite, where, explained))
-        return self.newborn(where, z_where, z_what, z_depth, accepted[..., None]), sprite
+        return self.newborn(where, z_where, z_what, z_depth, accepted[..., None], sprite), sprite
 
     def place(self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int) -> Float[Tensor, "B D 4"]:
         """Centre within one cell of the cell's own; size within the configured range."""
@@ -146,8 +144,16 @@ class Discovery(nn.Module):
             share = (own * taken).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return (share >= self.config.rejection_overlap).float()
 
-    def newborn(self, where: Tensor, z_where: Tensor, z_what: Tensor, z_depth: Tensor, presence: Tensor) -> ObjectState:
-        """Proposals as objects: alive when present enough. A newborn has not moved yet."""
+    def newborn(
+        self,
+        where: Tensor,
+        z_where: Tensor,
+        z_what: Tensor,
+        z_depth: Tensor,
+        presence: Tensor,
+        sprite: Sprite,
+    ) -> ObjectState:
+        """Proposals as objects: alive when present enough and to be seen. A newborn has not moved yet."""
         clips, count, _ = where.shape
         config = self.config
         return ObjectState(
@@ -158,7 +164,7 @@ class Discovery(nn.Module):
             presence=presence,
             tracker=where.new_zeros(clips, count, config.tracker_dim),
             prior=where.new_zeros(clips, count, config.prior_dim),
-            alive=(presence > config.birth_presence).to(where.dtype),
+            alive=((presence > config.birth_presence) & sprite.shows).to(where.dtype),
         )
 
 

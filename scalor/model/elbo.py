@@ -6,6 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from scalor.distributions import Normal
+from scalor.model.background import Backdrop
+from scalor.model.discovery import Discovered
+from scalor.model.propagation import Propagated
+
 
 @dataclass(frozen=True)
 class ElboTerms:
@@ -29,6 +34,30 @@ class ElboTerms:
 
     def to_dict(self) -> dict[str, Tensor]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def elbo_terms(
+    image: Float[Tensor, "B 3 H W"],
+    picture: Float[Tensor, "B 3 H W"],
+    sigma: float,
+    propagated: Propagated | None,
+    discovered: Discovered,
+    backdrop: Backdrop | None,
+) -> ElboTerms:
+    """The terms of one frame; what there was none of costs nothing."""
+    nothing = torch.zeros_like(discovered.kl_presence)
+    return ElboTerms(
+        log_likelihood=Normal(picture, torch.full_like(picture, sigma)).log_prob(image).sum((1, 2, 3)),
+        kl_discovered_presence=discovered.kl_presence,
+        kl_discovered_where=discovered.kl_where,
+        kl_discovered_what=discovered.kl_what,
+        kl_discovered_depth=discovered.kl_depth,
+        kl_propagated_presence=propagated.kl_presence if propagated else nothing,
+        kl_propagated_where=propagated.kl_where if propagated else nothing,
+        kl_propagated_what=propagated.kl_what if propagated else nothing,
+        kl_propagated_depth=propagated.kl_depth if propagated else nothing,
+        kl_background=backdrop.kl if backdrop else nothing,
+    )
 
 
 @dataclass(frozen=True)

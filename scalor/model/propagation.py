@@ -14,7 +14,7 @@ from scalor.model.decoders import Sprite
 from scalor.model.discovery import PRESENCE_LIMIT, size_within, typical_size
 from scalor.model.encoders import GlimpseEncoder
 from scalor.model.geometry import crop, touches_frame
-from scalor.model.prior import Transition, TransitionPrior, draw_transition
+from scalor.model.prior import Drawn, Transition, TransitionPrior, draw_transition
 from scalor.model.state import ObjectState
 
 SEARCH_SCALE = 2.0
@@ -94,7 +94,9 @@ class Propagation(nn.Module):
         logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + STAYS)
         presence = estimator.presence(logits)
 
-        moved = self.carry(objects, where, z_where, z_what, z_depth, presence, image.shape[-2:])
+        drawn = Drawn(z_where, z_what, z_depth, presence)
+        sprite = appearance.draw(z_what)
+        moved = self.carry(objects, where, drawn, sprite, image.shape[-2:])
         there = objects.alive * presence
 
         def cost(q: Normal, p: Normal, value: Tensor) -> Tensor:
@@ -103,7 +105,7 @@ class Propagation(nn.Module):
         presence_cost = estimator.presence_cost(logits, prior.presence_logits, presence) * objects.alive
         return Propagated(
             objects=replace(moved, tracker=tracker),
-            sprite=appearance.draw(z_what),
+            sprite=sprite,
             kl_presence=presence_cost.sum((1, 2)),
             kl_where=cost(q_where, prior.z_where, z_where),
             kl_what=cost(q_what, prior.z_what, z_what),
@@ -117,8 +119,8 @@ class Propagation(nn.Module):
         transition: Transition = self.prior(objects)
         drawn = draw_transition(transition, estimator)
         where = self.shift(objects.where, drawn.z_where)
-        moved = self.carry(objects, where, drawn.z_where, drawn.z_what, drawn.z_depth, drawn.presence, frame)
-        return moved, appearance.draw(drawn.z_what)
+        sprite = appearance.draw(drawn.z_what)
+        return self.carry(objects, where, drawn, sprite, frame), sprite
 
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor
@@ -149,21 +151,21 @@ class Propagation(nn.Module):
     def carry(
         self,
         objects: ObjectState,
-        where: Tensor,
-        z_where: Tensor,
-        z_what: Tensor,
-        z_depth: Tensor,
-        presence: Tensor,
+        where: Float[Tensor, "B K 4"],
+        drawn: Drawn,
+        sprite: Sprite,
         frame: tuple[int, int] | torch.Size,
     ) -> ObjectState:
-        """The objects with their new latents. One ends when its presence falls or it has left the view."""
-        stays = (presence > self.config.death_presence) & touches_frame(where, (frame[0], frame[1]))[..., None]
+        """The objects with their new latents. One ends when its presence falls, when there is nothing of it to
+        see any more, or when it has left the view."""
+        inside = touches_frame(where, (frame[0], frame[1]))[..., None]
+        stays = (drawn.presence > self.config.death_presence) & sprite.shows & inside
         return replace(
             objects,
             where=where,
-            z_where=z_where,
-            z_what=z_what,
-            z_depth=z_depth,
-            presence=presence,
+            z_where=drawn.z_where,
+            z_what=drawn.z_what,
+            z_depth=drawn.z_depth,
+            presence=drawn.presence,
             alive=objects.alive * stays,
         )

@@ -19,13 +19,13 @@ from scalor.model.appearance import Appearance
 from scalor.model.background import Background
 from scalor.model.decoders import Sprite
 from scalor.model.discovery import Discovered, Discovery
-from scalor.model.elbo import Activity, ElboTerms, overall, total
+from scalor.model.elbo import Activity, ElboTerms, elbo_terms, overall, total
 from scalor.model.encoders import ImageEncoder, Memory
 from scalor.model.frames import check_frames
 from scalor.model.propagation import Propagated, Propagation
 from scalor.model.rendering import Foreground, compose, coverage, draw
 from scalor.model.sighting import Sighting, gather_tracks, sight
-from scalor.model.state import Joined, ObjectState, Roster, join
+from scalor.model.state import Joined, ObjectState, Roster, end_duplicates, join
 from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
@@ -55,6 +55,15 @@ class Step(NamedTuple):
     background: Float[Tensor, "B 3 H W"] | None
     foreground: Foreground
     joined: Joined
+
+
+class Observed(NamedTuple):
+    """A frame seen: the state after it, what was made of it, and what it cost."""
+
+    state: SceneState
+    step: Step
+    terms: ElboTerms
+    activity: Activity
 
 
 class Elbo(NamedTuple):
@@ -221,7 +230,7 @@ class SCALOR(nn.Module):
         seen: Float[Tensor, "B F Gh Gw"],
         estimator: Estimator,
         presence_prior: float | Tensor,
-    ) -> tuple[SceneState, Step, ElboTerms, Activity]:
+    ) -> Observed:
         """The posterior: propagate, discover, explain the rest as background, render, join."""
         frame = (image.shape[-2], image.shape[-1])
         memory = self.encoder(seen, state.memory)
@@ -256,33 +265,17 @@ class SCALOR(nn.Module):
             backdrop.z_bg if backdrop else None,
             memory,
         )
-        nothing = torch.zeros_like(discovered.kl_presence)
-        error = (step.picture - image).square()
-        sigma = self.config.sigma
-        constant = error[0].numel() * (math.log(sigma) + 0.5 * math.log(2 * math.pi))
-        terms = ElboTerms(
-            log_likelihood=-error.sum((1, 2, 3)) / (2 * sigma**2) - constant,
-            kl_discovered_presence=discovered.kl_presence,
-            kl_discovered_where=discovered.kl_where,
-            kl_discovered_what=discovered.kl_what,
-            kl_discovered_depth=discovered.kl_depth,
-            kl_propagated_presence=propagated.kl_presence if propagated else nothing,
-            kl_propagated_where=propagated.kl_where if propagated else nothing,
-            kl_propagated_what=propagated.kl_what if propagated else nothing,
-            kl_propagated_depth=propagated.kl_depth if propagated else nothing,
-            kl_background=backdrop.kl if backdrop else nothing,
-        )
-        joined = step.joined
+        terms = elbo_terms(image, step.picture, self.config.sigma, propagated, discovered, backdrop)
         activity = Activity(
-            objects=joined.objects.alive.sum((1, 2)),
-            discovered=joined.discovered.sum(-1).float(),
-            turned_away=joined.turned_away,
+            objects=step.joined.objects.alive.sum((1, 2)),
+            discovered=step.joined.discovered.sum(-1).float(),
+            turned_away=step.joined.turned_away,
             crowded_out=(discovered.wanted - count).clamp(min=0),
             rejected=discovered.rejected,
             foreground=foreground.mask.detach().mean((1, 2, 3)),
-            squared_error=error.detach().mean((1, 2, 3)),
+            squared_error=(step.picture - image).detach().square().mean((1, 2, 3)),
         )
-        return next_state, step, terms, activity
+        return Observed(next_state, step, terms, activity)
 
     def dream(self, state: SceneState, discovery_rate: float, estimator: Estimator) -> tuple[SceneState, Step]:
         """The prior: the world goes on unseen."""
@@ -314,6 +307,8 @@ class SCALOR(nn.Module):
     ) -> tuple[SceneState, Step]:
         """What seen and imagined frames share: births take their slots, memories move on."""
         joined = join(kept, state.roster, newborn)
+        if self.config.end_duplicates:
+            joined = end_duplicates(joined)
         objects = joined.objects
         remembered = self.propagation.prior.remember(objects)
         objects = objects.with_prior(remembered)

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from scalor.model.geometry import corners
+
 
 @dataclass(frozen=True)
 class ObjectState:
@@ -104,4 +106,35 @@ def join(slots: ObjectState, roster: Roster, newborn: ObjectState) -> Joined:
         Roster(ids, roster.next_id + seated),
         filled,
         (births[:, 0] - seated).to(torch.float32),
+    )
+
+
+SAME_PLACE = 0.5
+"""Two boxes with at least this intersection over union are at one place."""
+SAME_LOOK = 0.2
+"""Two z_what with at most this mean squared difference look alike; strangers differ by about 2 where z_what is used."""
+
+
+def end_duplicates(joined: Joined) -> Joined:
+    """Of two objects at one place that look alike, the younger ends: two trackers have met on one object.
+
+    An object that passes behind another one is safe: its remembered looks differ.
+    """
+    objects, roster = joined.objects, joined.roster
+    box = corners(objects.where)  # [B, K, 4]
+    low = torch.maximum(box[:, :, None, :2], box[:, None, :, :2])
+    high = torch.minimum(box[:, :, None, 2:], box[:, None, :, 2:])
+    shared = (high - low).clamp(min=0).prod(-1)  # [B, K, K]
+    area = objects.where[..., 2:].prod(-1)
+    same_place = shared >= SAME_PLACE * (area[:, :, None] + area[:, None, :] - shared)
+    look = objects.z_what
+    difference = (look[:, :, None] - look[:, None]).square().mean(-1)
+    alive = objects.alive[..., 0] > 0.5
+    older = roster.id[:, None, :] < roster.id[:, :, None]
+    doubled = (same_place & (difference <= SAME_LOOK) & older & alive[:, None, :]).any(-1) & alive  # [B, K]
+    return replace(
+        joined,
+        objects=replace(objects, alive=objects.alive * ~doubled[..., None]),
+        roster=replace(roster, id=torch.where(doubled, -1, roster.id)),
+        discovered=joined.discovered & ~doubled,
     )

@@ -89,7 +89,7 @@ def test_evaluate_on_the_scenes_of_another_preset(say: Say, weights: Path) -> No
 # Seeing -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error:The given NumPy array is not writable")
 @pytest.mark.parametrize("form", ["mp4", "npy", "png"])
 def test_track_reads_a_video_in_any_form(form: str, say: Say, weights: Path, videos: dict[str, Path]) -> None:
     spoken = say("track", videos[form], "--weights", weights, "--json", "--out", "seen")
@@ -116,6 +116,14 @@ def test_track_is_the_same_for_the_command_line_and_the_library(
     with np.load("tracked/masks.npz") as archive:
         assert np.array_equal(archive["masks"], tracks.masks)
         assert np.array_equal(archive["id"], tracks.id)
+
+
+def test_track_with_more_slots_finds_more_objects(say: Say, weights: Path, videos: dict[str, Path]) -> None:
+    found = [
+        say("track", videos["npy"], "--weights", weights, "--json", "--slots", slots).document["objects"]
+        for slots in (1, 8)
+    ]
+    assert found[0] == 1 < found[1] <= 8
 
 
 IMAGINED = {"strip.png", "generated.mp4", "generated.gif", "generated_tracks.csv"}

@@ -86,6 +86,7 @@ TRAIN = ["train", "shapes-tiny", "--out", "run", "--resume"]
         (["evaluate", "nowhere"], ["'nowhere'", "neither shipped nor a file"]),
         (["info", "nowhere.safetensors"], ["'nowhere.safetensors'", "neither shipped nor a file"]),
         (["track"], ["video", "scalor track --help"]),
+        (["track", "clip.mp4", "--slots", "0"], ["'0'", "at least 1"]),
         (["generate", "--rate", "1.5", "--weights", "run"], ["'1.5'", "between 0 and 1"]),
         (["generate", "--rate", "often", "--weights", "run"], ["'often'", "between 0 and 1"]),
         (["generate", "--horizon", "0"], ["'0'", "at least 1"]),

@@ -105,6 +105,7 @@ def test_proposals_come_most_present_first() -> None:
     )
     presence = found.objects.presence[..., 0]
     assert (presence.diff() <= 0).all()
-    assert torch.equal(found.objects.alive[..., 0], (presence > 0.7).float())
+    shows = found.sprite.mask.amax((2, 3, 4)) > 0.3
+    assert torch.equal(found.objects.alive[..., 0], ((presence > 0.7) & shows).float())
     assert torch.equal(found.wanted, (presence > 0.7).sum(-1).float())
     assert not found.objects.z_where[..., :2].any()  # a newborn has not moved

@@ -1,6 +1,7 @@
 """Laws of the world model as a whole. Weights are random; `worlds.tiny_model` tunes them until objects come and go."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -18,6 +19,8 @@ from scalor.model.state import ObjectState
 from scalor.tracks import Tracks, join_tracks
 
 from .worlds import assert_same_tracks, numbers, see, squares, tiny_model, tune
+
+pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -169,6 +172,26 @@ def test_masks_are_given_only_when_asked_for() -> None:
     assert tiny_model().track(squares(2)).masks is None
 
 
+def test_running_out_of_slots_is_said_aloud() -> None:
+    video = squares(4)
+    with pytest.warns(UserWarning, match=r"^slots run out: .* among 1\. Remedy: .*slots="):
+        tiny_model(slots=1).track(video)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny_model(slots=60).track(video)
+
+
+def test_an_object_that_shows_nothing_is_neither_born_nor_kept() -> None:
+    model, video = tiny_model(), squares(3)
+    state = see(model, video[:, :2])
+    assert state.objects.alive.any()
+    with torch.no_grad():
+        model.appearance.decoder.draw[-2].bias[12:] -= 100  # the mask's four sub-pixels
+    assert not see(model, video).objects.alive.any()
+    assert not observe(model, state, video[:, 2])[0].objects.alive.any()
+    assert not model.dream(state, 1.0, Exact())[0].objects.alive.any()
+
+
 @pytest.mark.parametrize("size", [(32, 48), (16, 64), (64, 64), (8, 8)])
 @pytest.mark.parametrize("changes", [{}, {"background": True}], ids=["black", "background"])
 def test_frames_of_another_size_are_tracked_too(size: tuple[int, int], changes: dict[str, Any]) -> None:
@@ -186,18 +209,18 @@ def test_a_scene_moved_by_whole_cells_gives_moved_tracks() -> None:
 
     Only the zero padding of convolutions tells where the border is. Each 3x3 convolution lets it creep one cell
     further in: two in the encoder, one per frame in the ConvLSTM and one in discovery, and a tracker sees two
-    cells around its object. Frames of 20x20 cells keep the middle out of its reach for two frames: content and
-    compared objects stay more than 7 cells from every border. There are slots for all cells, so that whatever
+    cells around its object. Frames of 24x24 cells keep the middle out of its reach for two frames: content and
+    compared objects stay 7 cells from every border. There are slots for all cells, so that whatever
     happens near the border turns nobody away.
     """
-    cell, cells, shift = 8, 20, (2, -1)
+    cell, cells, shift = 8, 24, (2, -1)
     side = cell * cells
     model = tiny_model(slots=cells**2, proposals=cells**2)
     squares_here = torch.zeros(1, 2, 3, side, side)
     small = squares(2, (32, 32), count=5)
-    squares_here[..., 64:96, 64:96] = small
+    squares_here[..., 80:112, 80:112] = small
     # Random heads may call black a thing or not; halfway between what they say of content is a good threshold.
-    tune(model, model.discovery.heads, squares_here[..., 56:104, 56:104], {0: (0.0, 0.4)})
+    tune(model, model.discovery.heads, squares_here[..., 72:120, 72:120], {0: (0.0, 0.4)})
     moved = torch.roll(squares_here, (shift[1] * cell, shift[0] * cell), (-2, -1))
     offset = np.array([shift[0] * cell, shift[1] * cell] * 2)
 
@@ -205,7 +228,7 @@ def test_a_scene_moved_by_whole_cells_gives_moved_tracks() -> None:
         """Lives in the middle of the scene, named by frame and rounded first place."""
         box = tracks.box - by
         x, y = (box[:, 0] + box[:, 2]) / 2, (box[:, 1] + box[:, 3]) / 2
-        inside = (abs(x - 80) < 20) & (abs(y - 80) < 20)
+        inside = (abs(x - 96) < 20) & (abs(y - 96) < 20)
         lives = {}
         for identity in np.unique(tracks.id[inside]):
             life = replace(tracks, box=box).select(tracks.id == identity)

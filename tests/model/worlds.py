@@ -47,8 +47,10 @@ def tiny_model(seed: int = 0, lively: bool = True, **changes: Any) -> SCALOR:
 
 @cache
 def lively_weights(seed: int, config: ModelConfig) -> dict[str, Tensor]:
-    torch.manual_seed(seed)
-    model, sample = SCALOR(config), squares(3, config.frame, clips=4, seed=99)
+    with torch.random.fork_rng():  # made or remembered, it leaves the same random numbers to come
+        torch.manual_seed(seed)
+        model = SCALOR(config)
+    sample = squares(3, config.frame, clips=4, seed=99)
     tune(model, model.discovery.heads, sample, {0: (-0.1, 0.3)})
     tune(model, model.propagation.move[-1], sample)
     tune(model, model.propagation.judge[-1], sample, {2: (-1.8, 0.2)})

@@ -136,6 +136,14 @@ def test_a_run_folder_and_a_shipped_name_find_their_file(
     assert differing(dict(scalor.load("model").state_dict()), dict(model.state_dict())) == []
 
 
+def test_a_model_can_be_given_other_slots(saved: Path, model: SCALOR) -> None:
+    roomy = scalor.load(saved, slots=9)
+    assert roomy.config.slots == 9
+    assert differing(dict(model.state_dict()), dict(roomy.state_dict())) == []
+    with pytest.raises(InputError, match=r"model\.slots is 0"):
+        scalor.load(saved, slots=0)
+
+
 def test_loading_never_unpickles(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> NoReturn:
         raise AssertionError("a pickle was opened")

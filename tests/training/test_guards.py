@@ -8,7 +8,7 @@ from scalor.config import Config
 from scalor.presets import get_preset
 from scalor.training.guards import PATIENCE, warnings
 
-HEALTHY = {"objects": 4.0, "turned_away": 0.0, "crowded_out": 0.0}
+HEALTHY = {"objects": 4.0, "discovered": 0.2, "turned_away": 0.0, "crowded_out": 0.0}
 CONFIG = get_preset("shapes-tiny")
 
 
@@ -19,12 +19,14 @@ def said(config: Config = CONFIG, step: int = PATIENCE, **metrics: float) -> lis
 def test_a_healthy_run_is_not_disturbed() -> None:
     assert said() == []
     assert said(objects=0.31, turned_away=0.05, crowded_out=0.5) == []
+    assert said(discovered=3.5) == []
 
 
 @pytest.mark.parametrize(
     ("metric", "value", "name", "remedy"),
     [
         ("objects", 0.29, "foreground collapse: 0.29 objects per frame", "model.object_size (7.0, 7.0)"),
+        ("discovered", 3.7, "propagation collapse: 3.70 of 4.00 objects", "more steps of single frames"),
         ("turned_away", 0.06, "slots run out: 0.06 births per frame", "raise model.slots above 10"),
         ("crowded_out", 0.6, "proposals saturate: 0.60 cells per frame", "model.proposals 6"),
     ],
@@ -37,7 +39,7 @@ def test_each_guard_speaks_for_its_metric(metric: str, value: float, name: str, 
 
 
 def test_several_troubles_are_several_sentences() -> None:
-    assert len(said(objects=0.0, turned_away=1.0, crowded_out=1.0)) == 3
+    assert len(said(objects=0.2, discovered=0.2, turned_away=1.0, crowded_out=1.0)) == 4
 
 
 def test_an_untrained_model_gets_time() -> None:
@@ -54,3 +56,9 @@ def test_a_background_is_the_first_suspect() -> None:
     over_textures = replace(CONFIG, model=replace(CONFIG.model, background=True))
     assert "the background explains everything" in said(over_textures, objects=0.0)[0]
     assert "nothing is found" in said(objects=0.0)[0]
+
+
+def test_in_single_frames_everything_is_found_anew() -> None:
+    single = replace(CONFIG, train=replace(CONFIG.train, lengths=((0, 1), (PATIENCE, 2))))
+    assert said(single, step=PATIENCE, discovered=4.0) == []  # the stretch before had one frame a clip
+    assert len(said(single, step=PATIENCE + single.train.log_every, discovered=4.0)) == 1
