@@ -61,10 +61,10 @@ def shapes_tiny() -> Config:
         scene=scene,
         test=scene,
         train=TrainConfig(
-            steps=1_800,
+            steps=1_700,
             learning_rate=1e-3,
             cooldown=400,
-            lengths=((0, 1), (500, 2), (1_300, 4)),
+            lengths=((0, 1), (400, 2), (1_200, 4)),
             temperature=(1.0, 0.3, 1_500),
             save_every=300,
         ),

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -136,7 +137,9 @@ def main(words: list[str] | None = None) -> int:
         arguments, rest = parser().parse_known_args(words)
         if rest and arguments.command != "train":
             raise InputError(f"argument {rest[0]!r} is unknown; see `scalor {arguments.command} --help`.")
-        code = dispatch(arguments, rest)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+            code = dispatch(arguments, rest)
         sys.stdout.flush()
         return code
     except InputError as error:

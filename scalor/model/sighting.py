@@ -63,7 +63,7 @@ def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame:
     if turned_away:
         warnings.warn(
             f"slots run out: {turned_away:.0f} objects found no free slot among {ids.shape[-1]}. "
-            "Remedy: load the model with more, for example scalor.load(weights, slots=64).",
+            "Remedy: more slots, with scalor.load(weights, slots=...) or --slots.",
             stacklevel=2,
         )
     clip, frame, slot = np.nonzero(ids >= 0)

@@ -43,7 +43,7 @@ def test_only_the_pixels_of_a_mask_count() -> None:
     """The explained half is where the proposal shows nothing, so it stays; where it shows all it has, it goes."""
     discovery = Discovery(tiny_config())
     left = torch.zeros(8, 8)
-    left[:, :4] = 1
+    left[:, :2] = 1
     assert discovery.reject(proposals(left), WHERE, explained_box(8, 4, 12, 12))[0, 0] == 0
     assert discovery.reject(proposals(left), WHERE, explained_box(4, 4, 8, 12))[0, 0] == 1
 

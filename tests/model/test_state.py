@@ -1,13 +1,14 @@
 """Births and deaths over long random lives: identities are unique, stable and never used again."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from scalor.model.state import Joined, ObjectState, Roster, join
+from scalor.model.state import Joined, ObjectState, Roster, end_duplicates, join
 
 
 @dataclass(frozen=True)
@@ -142,3 +143,43 @@ def test_unpacking_a_pack_gives_the_objects_back() -> None:
     again = objects.unpack(objects.pack())
     for field in fields(objects):
         assert torch.equal(getattr(objects, field.name), getattr(again, field.name)), field.name
+
+
+def seated(ids: list[int], places: list[tuple[float, float]], looks: list[float]) -> Joined:
+    """Squares of side 8 of one plain look each, all just discovered; an id of -1 is an empty slot."""
+    count = len(ids)
+    roster = Roster(torch.tensor([ids]), torch.tensor([max(ids) + 1]))
+    objects = people(torch.zeros(1, count), (roster.id >= 0).float())
+    where = torch.cat([torch.tensor([places]), torch.full((1, count, 2), 8.0)], -1)
+    what = torch.tensor(looks)[None, :, None].expand(1, count, 3)
+    return Joined(replace(objects, where=where, z_what=what), roster, roster.id >= 0, torch.zeros(1))
+
+
+HERE, NEARBY, AWAY = (10.0, 10.0), (11.0, 10.0), (30.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("ids", "places", "looks", "left"),
+    [
+        ([0, 1], [HERE, NEARBY], [1.0, 1.1], [0, -1]),
+        ([5, 2], [HERE, NEARBY], [1.0, 1.1], [-1, 2]),
+        ([0, 1], [HERE, AWAY], [1.0, 1.0], [0, 1]),
+        ([0, 1], [HERE, HERE], [1.0, -1.0], [0, 1]),
+        ([-1, 1], [HERE, HERE], [1.0, 1.0], [-1, 1]),
+        ([3, 1, 2], [HERE, HERE, HERE], [0.0, 0.0, 0.0], [-1, 1, -1]),
+        ([0, -1, 4, 7], [HERE, HERE, AWAY, AWAY], [0.0, 0.0, 0.0, 0.1], [0, -1, 4, -1]),
+    ],
+    ids=["alike", "any slots", "elsewhere", "another look", "an empty slot", "three", "two pairs"],
+)
+def test_of_two_alike_at_one_place_the_younger_ends(
+    ids: list[int], places: list[tuple[float, float]], looks: list[float], left: list[int]
+) -> None:
+    before = seated(ids, places, looks)
+    after = end_duplicates(before)
+    assert after.roster.id[0].tolist() == left
+    assert (after.objects.alive[0, :, 0] > 0).tolist() == [i >= 0 for i in left]
+    assert after.discovered[0].tolist() == [i >= 0 for i in left]
+    assert torch.equal(after.roster.next_id, before.roster.next_id)  # an ended identity is not used again
+    assert torch.equal(after.objects.where, before.objects.where)
+    again = end_duplicates(after)
+    assert torch.equal(again.roster.id, after.roster.id)

@@ -41,6 +41,7 @@ def tiny_model(seed: int = 0, lively: bool = True, **changes: Any) -> SCALOR:
     model = SCALOR(config).eval()
     # These settings have no weights.
     free = {"slots": TINY["slots"], "proposals": TINY["proposals"], "rejection": True, "sigma": 0.2}
+    free["end_duplicates"] = True
     model.load_state_dict(lively_weights(seed, replace(config, **free)))
     return model
 

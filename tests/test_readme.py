@@ -1,0 +1,73 @@
+"""The README's commands and its Python run as they are printed, only shorter."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import scalor
+from scalor.cli.main import main
+from scalor.data.scenes import Scenes
+from scalor.presets import get_preset
+from scalor.visual.video import write_video
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+COMMANDS = [
+    line.split("#")[0].strip()
+    for line in README.splitlines()
+    if re.match(r"scalor \w+", line) and "train.seed" not in line
+]
+SMALLER = {
+    "train": ["--train.steps", "2", "--train.lengths", "[[0,1],[1,2]]", "--train.batch", "1", "--clips", "1"],
+    "evaluate": ["--clips", "1"],
+}
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the user's video and the run that the README trains first."""
+    monkeypatch.chdir(tmp_path)
+    frames = Scenes(get_preset("shapes-md").test, 0, "test").clips(0, 1, 3).frames[0]
+    write_video("video.mp4", (frames.permute(0, 2, 3, 1).numpy() * 255).astype(np.uint8), 10)
+    (tmp_path / "runs").mkdir()
+    scalor.save(scalor.build("shapes-tiny"), tmp_path / "runs" / "shapes-tiny.safetensors")
+    return tmp_path
+
+
+def test_the_readme_shows_every_command() -> None:
+    shown = {command.split()[1] for command in COMMANDS}
+    assert shown == {"train", "evaluate", "generate", "track", "info", "presets"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_readme_runs(command: str, workshop: Path) -> None:
+    words = shlex.split(command)[1:]
+    words = ["runs/shapes-tiny.safetensors" if word == "runs/shapes-tiny" else word for word in words]
+    assert main([*words, *SMALLER.get(words[0], [])]) == 0
+
+
+def test_the_python_of_the_readme_runs(workshop: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    frames = Scenes(get_preset("shapes-md").test, 0, "test").clips(0, 1, 5).frames[0]
+    names = {"frames": frames, "camera": iter(frames[:2])}
+    exec(code, names)
+    assert names["dream"].frames.shape[1] == 20
+    assert (workshop / "tracks.csv").exists()
+
+
+def test_the_file_tree_of_the_readme_is_true() -> None:
+    tree = README.split("## The files")[1]
+    named = set(re.findall(r"([a-z_]+\.py)", tree))
+    real = {path.name for path in (ROOT / "scalor").rglob("*.py")}
+    assert named - {"pictures.py"} <= real
+    rooms = {"model", "data", "evaluation", "training"}
+    missing = {
+        path.name
+        for room in rooms
+        for path in (ROOT / "scalor" / room).glob("*.py")
+        if path.name != "__init__.py" and path.name not in named
+    }
+    assert not missing
