@@ -74,12 +74,14 @@ class ModelConfig:
             self.glimpse,
             "it must be a positive multiple of 4",
         )
-        require(min(self.object_size) > 0, "model.object_size", self.object_size, "both must be positive")
+        require(self.feature_dim > 1, "model.feature_dim", self.feature_dim, "it must be at least 2")
+        finite = all(0 < side < math.inf for side in self.object_size)
+        require(finite, "model.object_size", self.object_size, "both must be positive and finite")
         require(0 < self.size_range < 1, "model.size_range", self.size_range, "it must lie between 0 and 1")
         for name in ("rejection_overlap", "birth_presence", "death_presence"):
             value = getattr(self, name)
             require(0 < value < 1, f"model.{name}", value, "it must lie between 0 and 1")
-        require(self.sigma > 0, "model.sigma", self.sigma, "it must be positive")
+        require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
 
     @property
     def cell(self) -> tuple[int, int]:
@@ -111,7 +113,7 @@ class SceneConfig:
             self.objects,
             "give the fewest, then the most, the most at least 1",
         )
-        require(self.size > 0, "scene.size", self.size, "it must be positive")
+        require(0 < self.size < math.inf, "scene.size", self.size, "it must be positive and finite")
         require(
             len(self.births) > 0 and min(self.births) >= 0,
             "scene.births",
@@ -225,7 +227,7 @@ class Config:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "Config":
-        """The inverse of `to_dict`; unknown or missing fields and wrong types are refused."""
+        """The inverse of `to_dict`; unknown fields and wrong types are refused, missing ones take their defaults."""
         return _build(Config, values, "")
 
 

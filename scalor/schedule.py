@@ -25,7 +25,7 @@ def anneals(train: TrainConfig, step: int) -> Anneals:
     low, high, steps = train.presence_prior
     presence_prior = math.exp(math.log(low) + (math.log(high) - math.log(low)) * progress(step, steps))
     length = next(frames for start, frames in reversed(train.lengths) if step >= start)
-    left = (train.steps - step) / train.cooldown if train.cooldown else 1.0
+    left = max(0, train.steps - step) / train.cooldown if train.cooldown else 1.0
     learning_rate = train.learning_rate * min(1.0, left)
     return Anneals(learning_rate, temperature, presence_prior, length, step < train.gradients_through_time)
 

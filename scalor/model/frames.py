@@ -13,12 +13,13 @@ def check_frames(frames: object, cell: tuple[int, int], minimum: int = 2) -> Flo
     if isinstance(frames, np.ndarray):
         if frames.dtype.kind not in "fiub":
             raise InputError(f"frames has type {frames.dtype}: give numbers, floats in [0, 1].")
-        frames = torch.from_numpy(np.ascontiguousarray(frames))
+        plain = frames.astype(np.float32) if frames.dtype.kind == "f" else frames
+        frames = torch.from_numpy(np.ascontiguousarray(plain))
     if not isinstance(frames, Tensor):
         raise InputError(f"frames is a {type(frames).__name__}: give a numpy array or a torch tensor.")
     if not frames.is_floating_point():
         raise InputError(
-            f"frames has type {frames.dtype}: give floats in [0, 1], for example frames.astype('float32') / 255."
+            f"frames has type {frames.dtype}: give floats in [0, 1], for example 8-bit values divided by 255."
         )
     if frames.ndim not in (4, 5) or frames.shape[-3] != 3:
         raise InputError(

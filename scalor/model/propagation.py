@@ -37,7 +37,6 @@ class Propagated(NamedTuple):
 class Propagation(nn.Module):
     typical: Tensor
     cell: Tensor
-    frame: Tensor
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -58,7 +57,6 @@ class Propagation(nn.Module):
         self.judge = nn.Sequential(nn.Linear(CODE + hidden + what + 4, hidden), nn.CELU(), nn.Linear(hidden, 3))
         self.register_buffer("typical", typical_size(config), persistent=False)
         self.register_buffer("cell", torch.tensor(config.cell[::-1], dtype=torch.float32), persistent=False)
-        self.register_buffer("frame", torch.tensor(config.frame[::-1], dtype=torch.float32), persistent=False)
 
     def forward(
         self,
@@ -133,9 +131,10 @@ class Propagation(nn.Module):
             extra = []
         else:
             # The whole map, the same for every object, which must then be told where it was.
-            frame = torch.ones_like(in_cells) * self.frame
-            window = torch.cat([frame / 2, frame], -1) / self.cell.repeat(2)
-            extra = [2 * where[..., :2] / frame - 1]
+            rows, columns = features.shape[-2:]
+            whole = torch.stack([torch.full_like(in_cells[..., 0], side) for side in (columns, rows)], -1)
+            window = torch.cat([whole / 2, whole], -1)
+            extra = [2 * in_cells / whole - 1]
         seen = [self.attend(crop(features, window, cells).flatten(2)), *extra]
         if self.config.search:
             around = torch.cat([where[..., :2], where[..., 2:] * SEARCH_SCALE], -1)

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Exact, Mode
+from scalor.errors import InputError
 from scalor.model.appearance import Appearance
 from scalor.model.background import Background
 from scalor.model.decoders import Sprite
@@ -388,5 +390,14 @@ class SCALOR(nn.Module):
 
     def receive_frame(self, frame: object, size: tuple[int, int] | None) -> Float[Tensor, "1 3 H W"]:
         """One frame of a stream, checked; all frames of a stream have one size."""
-        image = check_frames(frame[None], self.config.cell, 1)[:, 0]  # type: ignore[index]
+        if not isinstance(frame, np.ndarray | Tensor):
+            raise InputError(f"frame is a {type(frame).__name__}: give a numpy array or a torch tensor [3, H, W].")
+        if frame.ndim != 3:
+            raise InputError(f"frame has shape {list(frame.shape)}: give one frame, [3, H, W].")
+        image = check_frames(frame[None], self.config.cell, 1)[:, 0]
+        if size is not None and image.shape[-2:] != size:
+            raise InputError(
+                f"frame has shape {list(frame.shape)}: this stream began with {size[0]}x{size[1]}; "
+                "start a new stream for another size."
+            )
         return image.to(next(self.parameters()).device)

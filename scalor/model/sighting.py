@@ -62,7 +62,7 @@ def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame:
     ids = torch.stack([s.id for s in sightings], 1).cpu().numpy()  # [B, T, K]
     if turned_away:
         warnings.warn(
-            f"slots run out: {turned_away:.0f} objects found no free slot among {ids.shape[-1]}. "
+            f"slots run out: {turned_away:.0f} times an object found no free one among {ids.shape[-1]}. "
             "Remedy: more slots, with scalor.load(weights, slots=...) or --slots.",
             stacklevel=2,
         )

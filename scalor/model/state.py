@@ -128,7 +128,8 @@ def end_duplicates(joined: Joined) -> Joined:
     area = objects.where[..., 2:].prod(-1)
     same_place = shared >= SAME_PLACE * (area[:, :, None] + area[:, None, :] - shared)
     look = objects.z_what
-    difference = (look[:, :, None] - look[:, None]).square().mean(-1)
+    length = look.square().sum(-1)
+    difference = (length[:, :, None] + length[:, None] - 2 * look @ look.transpose(1, 2)) / look.shape[-1]
     alive = objects.alive[..., 0] > 0.5
     older = roster.id[:, None, :] < roster.id[:, :, None]
     doubled = (same_place & (difference <= SAME_LOOK) & older & alive[:, None, :]).any(-1) & alive  # [B, K]

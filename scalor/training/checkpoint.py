@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
-from scalor.config import Config
+from scalor.config import Config, SceneConfig
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR
 
@@ -160,7 +160,8 @@ def fill(model: SCALOR, tensors: dict[str, Tensor], path: Path) -> None:
 
 def save(model: SCALOR, path: str | Path, config: Config | None = None) -> None:
     """Write a model's weights; `config` is the whole run's, where there is one."""
-    whole = config or Config(model=model.config)
+    scene = SceneConfig(frame=model.config.frame)
+    whole = config or Config(model=model.config, scene=scene, test=scene)
     origin = provenance(whole, 0, next(model.parameters()).device)
     write(Path(path), dict(model.state_dict()), whole, origin)
 

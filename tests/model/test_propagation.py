@@ -38,7 +38,7 @@ def test_a_tracker_sees_the_same_when_everything_moves_by_whole_cells(search: bo
 
 
 def test_with_attention_a_tracker_sees_only_what_is_around_its_object() -> None:
-    where = torch.tensor([[[42.0, 48.0, 8.0, 8.0]]])  # the corner of cells 5 and 6 across, 6 and 7 down
+    where = torch.tensor([[[42.0, 48.0, 8.0, 8.0]]])  # where cells 6 and 7 across and 5 and 6 down meet
     features, image = torch.randn(1, 8, *CELLS), torch.zeros(1, 3, 96, 84)
     near, far = features.clone(), features.clone()
     window = torch.zeros(CELLS, dtype=torch.bool)
