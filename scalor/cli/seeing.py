@@ -17,6 +17,7 @@ from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
 from scalor.errors import InputError
 from scalor.evaluation import report
+from scalor.files import open_folder
 from scalor.model.scalor import SCALOR, Rollout
 from scalor.tracks import Tracks, join_tracks
 from scalor.training import checkpoint
@@ -27,18 +28,6 @@ from scalor.visual.video import iterate_frames, read_video, write_video
 
 FPS = 6
 """Frames per second of the videos of ten-frame scenes: slow enough to follow by eye."""
-
-
-def open_folder(path: str) -> Path:
-    folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"folder {path} cannot be written ({error.strerror}): choose another --out.") from error
-    return folder
 
 
 def track(arguments: argparse.Namespace) -> int:

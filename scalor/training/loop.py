@@ -20,6 +20,7 @@ from tqdm import tqdm
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from scalor.files import open_folder
 from scalor.model.scalor import SCALOR
 from scalor.schedule import anneals
 from scalor.training import checkpoint, guards
@@ -51,7 +52,7 @@ def train(
     config: Config, folder: Path, device: torch.device, resume: bool = False, quiet: bool = False
 ) -> TrainingResult:
     """Train a model into `folder`; with `resume`, go on from what is there."""
-    open_folder(folder, resume)
+    claim(folder, resume)
     torch.manual_seed(config.train.seed)
     model = SCALOR(config.model).to(device)
     step = TrainingStep(config, model, make_scenes(config, "train", device), device)
@@ -98,17 +99,11 @@ def train(
     return TrainingResult(model, done, skipped, time.monotonic() - start, stop[0] if stop else None)
 
 
-def open_folder(folder: Path, resume: bool) -> None:
+def claim(folder: Path, resume: bool) -> None:
     """The run's folder, writable, and not another run's."""
     if not resume and (folder / checkpoint.RESUME_FILE).exists():
         raise InputError(f"folder {folder} already holds a run: add --resume to go on, or choose another --out.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"folder {folder} cannot be written ({error.strerror}): choose another with --out.") from error
+    open_folder(folder)
 
 
 def write_config(folder: Path, config: Config) -> None:

@@ -14,8 +14,9 @@ from torch import Tensor
 from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Exact, Mode, Relaxed
 from scalor.model.elbo import Activity, ElboTerms
-from scalor.model.scalor import PRESENCE_PRIOR, SCALOR, Rollout, SceneState
+from scalor.model.scalor import PRESENCE_PRIOR, SCALOR, Rollout
 from scalor.model.state import ObjectState
+from scalor.model.world import SceneState
 from scalor.tracks import Tracks, join_tracks
 
 from .worlds import assert_same_tracks, numbers, see, squares, tiny_model, tune

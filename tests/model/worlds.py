@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from scalor.config import ModelConfig
 from scalor.distributions import Mode
 from scalor.model.decoders import Sprite
-from scalor.model.scalor import PRESENCE_PRIOR, SCALOR, SceneState
+from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState
+from scalor.model.world import SceneState
 from scalor.tracks import Tracks
 
 TINY: dict[str, Any] = {
