@@ -16,6 +16,9 @@ from scalor.visual.colors import label_picture
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import strip
 
+FRAME_SIDE = 192
+"""About the side of one frame in a strip, pixels."""
+
 
 class Pictures:
     def __init__(self, folder: Path, config: Config, first: int) -> None:
@@ -46,7 +49,7 @@ def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
         for row in range(len(tracks)):
             labels[tracks.frame[row]][tracks.masks[row]] = tracks.id[row]
     rows = {
-        "boxes": overlay(frames, tracks),
+        "boxes": overlay(frames, tracks, scale=max(1, FRAME_SIDE // max(tracks.size))),
         "reconstruction": to_bytes(seen.frames[0]),
         "background": to_bytes(seen.background[0]),
         "masks": label_picture(labels),
