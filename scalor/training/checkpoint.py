@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,12 @@ def command_line() -> str:
     return shlex.join(["scalor" if program == "__main__.py" else program, *sys.argv[1:]])
 
 
+@cache
 def commit() -> str:
-    """The commit of the source tree, if it is one; `SCALOR_COMMIT` names it where git cannot."""
+    """The commit of the source tree, if it is one; `SCALOR_COMMIT` names it where git cannot.
+
+    Asked once, before anything else can change the tree under a running training.
+    """
     if "SCALOR_COMMIT" in os.environ:
         return os.environ["SCALOR_COMMIT"]
     here = Path(__file__).parent

@@ -53,6 +53,7 @@ def train(
 ) -> TrainingResult:
     """Train a model into `folder`; with `resume`, go on from what is there."""
     claim(folder, resume)
+    checkpoint.commit()
     torch.manual_seed(config.train.seed)
     model = SCALOR(config.model).to(device)
     step = TrainingStep(config, model, make_scenes(config, "train", device), device)
