@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 from scalor.cli import overrides
-from scalor.cli.main import print_json
+from scalor.cli.main import as_json, print_json
 from scalor.evaluation import report
 from scalor.presets import get_preset
 from scalor.training import checkpoint
 from scalor.training.loop import train as run_training
+from scalor.training.loop import write_text
 
 
 def train(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -30,6 +31,7 @@ def train(arguments: argparse.Namespace, words: list[str]) -> int:
         "clips": arguments.clips,
         "metrics": measured.to_dict(),
     }
+    write_text(folder / "metrics.json", as_json(document))
     if arguments.json:
         print_json(document)
     else:

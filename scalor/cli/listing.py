@@ -29,11 +29,10 @@ def presets(arguments: argparse.Namespace) -> int:
 def info(arguments: argparse.Namespace) -> int:
     path = checkpoint.find(arguments.weights)
     found = checkpoint.read(path)
-    weights = {name: t for name, t in found.tensors.items() if not name.startswith("training/")}
     document = {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "parameters": sum(tensor.numel() for tensor in weights.values()),
+        "parameters": sum(tensor.numel() for tensor in found.weights.values()),
         "provenance": found.provenance,
         "config": found.config.to_dict(),
     }

@@ -9,6 +9,8 @@ import warnings
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from tqdm import tqdm
+
 from scalor.errors import InputError
 
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
@@ -134,11 +136,13 @@ def settings_help() -> str:
 def main(words: list[str] | None = None) -> int:
     """Run a command; 0 is success, 2 bad input, 128 + n a stop by signal n."""
     try:
-        arguments, rest = parser().parse_known_args(words)
+        plain, dotted = split_overrides(sys.argv[1:] if words is None else words)
+        arguments, rest = parser().parse_known_args(plain)
+        rest += dotted
         if rest and arguments.command != "train":
             raise InputError(f"argument {rest[0]!r} is unknown; see `scalor {arguments.command} --help`.")
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+            warnings.showwarning = lambda message, *_: tqdm.write(f"warning: {message}", file=sys.stderr)
             code = dispatch(arguments, rest)
         sys.stdout.flush()
         return code
@@ -164,6 +168,22 @@ def silence() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
+    """Dotted options and their values apart from the rest, so that they may stand anywhere."""
+    plain, dotted = [], []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, _ = word.partition("=")
+        if not (name.startswith("--") and "." in name):
+            plain.append(word)
+            continue
+        dotted.append(word)
+        if not equals and rest and not rest[0].startswith("--"):
+            dotted.append(rest.pop(0))
+    return plain, dotted
+
+
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
     from scalor.cli import learning, listing, seeing
 
@@ -185,8 +205,12 @@ def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
 
 
 def print_json(document: dict[str, Any]) -> None:
+    print(as_json(document), end="")
+
+
+def as_json(document: dict[str, Any]) -> str:
     """One document; what could not be measured is null."""
-    print(json.dumps(without_nan(document), indent=2))
+    return json.dumps(without_nan(document), indent=2) + "\n"
 
 
 def without_nan(value: Any) -> Any:

@@ -88,7 +88,7 @@ def generate(arguments: argparse.Namespace) -> int:
             )
     else:
         config = checkpoint.read(path).config
-        scenes = Scenes(config.test, config.train.seed, "test", next(model.parameters()).device)
+        scenes = Scenes(config.test, report.TEST_SEED, "test", next(model.parameters()).device)
         frames = scenes.clips(arguments.clip, 1, observe + horizon).frames[0]
     rollout = model.generate(frames, observe, horizon, discovery_rate=arguments.rate or 0.0)
     truth = frames[: observe + horizon]
@@ -134,7 +134,7 @@ def demo(arguments: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     measured = report.evaluate(model, config, arguments.clips)
-    frames = Scenes(config.test, config.train.seed, "test").clips(arguments.clips, 1, 20).frames[0]
+    frames = Scenes(config.test, report.TEST_SEED, "test").clips(arguments.clips, 1, 20).frames[0]
     tracks = model.track(frames)
     tracks.to_csv(folder / "tracks.csv")
     tracks.to_mot(folder / "tracks_mot.txt")

@@ -23,6 +23,9 @@ from scalor.evaluation.prediction import (
 )
 from scalor.model.scalor import SCALOR
 
+TEST_SEED = 0
+"""Whatever a model was trained with, it is tested on the same clips."""
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -78,7 +81,7 @@ def evaluate(
         counts += count_tracks(seen.tracks, clip.truth, config.test.size)
         squared += float((seen.frames - clip.frames).square().mean((1, 2, 3, 4)).sum())
         if nll_samples:
-            nats -= float(model.log_likelihood(clip.frames, nll_samples).sum())
+            nats -= float(model.log_likelihood(clip.frames, nll_samples, config.train.presence_prior[1]).sum())
         if config.test.length > observe:
             forecast.add(model, clip, config.test.size)
     pixels = config.test.frame[0] * config.test.frame[1]
@@ -94,7 +97,7 @@ def evaluate(
 def test_clips(model: SCALOR, config: Config, clips: int, batch: int, quiet: bool) -> Iterator[Clip]:
     """The test set in batches, on the model's device."""
     device = next(model.parameters()).device
-    scenes = Scenes(config.test, config.train.seed, "test", device)
+    scenes = Scenes(config.test, TEST_SEED, "test", device)
     for first in tqdm(range(0, clips, batch), disable=quiet, file=sys.stderr, unit="batch", leave=False):
         yield scenes.clips(first, min(batch, clips - first))
 

@@ -112,7 +112,8 @@ class Discovery(nn.Module):
         clips, _, height, width = explained.shape
         rows, columns = height // config.cell[0], width // config.cell[1]
         presence = (torch.rand(clips, rows * columns, device=explained.device) < rate).float()
-        presence, cells = presence.topk(count, -1)
+        _, cells = (presence + 0.5 * torch.rand_like(presence)).topk(count, -1)  # chance, not place, breaks ties
+        presence = presence.gather(1, cells)
         latent = torch.randn(clips, count, 5 + config.what_dim, device=explained.device)
         z_where, z_depth, z_what = latent.split([4, 1, config.what_dim], -1)
         where = self.place(z_where, cells, columns)

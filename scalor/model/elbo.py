@@ -62,7 +62,7 @@ def elbo_terms(
 
 @dataclass(frozen=True)
 class Activity:
-    """What the model was busy with, per clip and summed over time; the guards watch these."""
+    """What the model was busy with, per clip and frame; the guards watch these."""
 
     objects: Float[Tensor, " B"]
     """Objects alive."""

@@ -13,7 +13,7 @@ from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Normal, positive
 from scalor.model.state import ObjectState
 
-STAYS = 5.0
+PRIOR_STAYS = 5.0
 """Logit of an object's chance to stay, before anything is learned."""
 
 
@@ -48,11 +48,11 @@ class TransitionPrior(nn.Module):
         last = torch.cat([objects.z_where, objects.z_what, objects.z_depth], -1)
         means, stds = (last + change).split(self.widths, -1), positive(raw).split(self.widths, -1)
         where, what, depth = (Normal(mean, std) for mean, std in zip(means, stds, strict=True))
-        return Transition(presence + STAYS, where, what, depth)
+        return Transition(presence + PRIOR_STAYS, where, what, depth)
 
 
-class Drawn(NamedTuple):
-    """Latents drawn from a transition."""
+class Sampled(NamedTuple):
+    """Latents sampled from a transition."""
 
     z_where: Float[Tensor, "B K 4"]
     z_what: Float[Tensor, "B K what"]
@@ -60,8 +60,8 @@ class Drawn(NamedTuple):
     presence: Float[Tensor, "B K 1"]
 
 
-def draw_transition(transition: Transition, estimator: Estimator) -> Drawn:
-    return Drawn(
+def sample_transition(transition: Transition, estimator: Estimator) -> Sampled:
+    return Sampled(
         estimator.normal(transition.z_where),
         estimator.normal(transition.z_what),
         estimator.normal(transition.z_depth),

@@ -14,12 +14,12 @@ from scalor.model.decoders import Sprite
 from scalor.model.discovery import PRESENCE_LIMIT, size_within, typical_size
 from scalor.model.encoders import GlimpseEncoder
 from scalor.model.geometry import crop, touches_frame
-from scalor.model.prior import Drawn, Transition, TransitionPrior, draw_transition
+from scalor.model.prior import Sampled, Transition, TransitionPrior, sample_transition
 from scalor.model.state import ObjectState
 
 SEARCH_SCALE = 2.0
 """The search glimpse spans this many times the object's last box."""
-STAYS = 2.0
+POSTERIOR_STAYS = 2.0
 """The paper's high initial propagation probability, added before the squashing of presence."""
 
 
@@ -89,12 +89,12 @@ class Propagation(nn.Module):
         judged = self.judge(torch.cat([code, tracker, z_what, z_where], -1)).float()
         q_depth = Normal(objects.z_depth + judged[..., :1], positive(judged[..., 1:2]))
         z_depth = estimator.normal(q_depth)
-        logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + STAYS)
+        logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + POSTERIOR_STAYS)
         presence = estimator.presence(logits)
 
-        drawn = Drawn(z_where, z_what, z_depth, presence)
+        sampled = Sampled(z_where, z_what, z_depth, presence)
         sprite = appearance.draw(z_what)
-        moved = self.carry(objects, where, drawn, sprite, image.shape[-2:])
+        moved = self.carry(objects, where, sampled, sprite, image.shape[-2:])
         there = objects.alive * presence
 
         def cost(q: Normal, p: Normal, value: Tensor) -> Tensor:
@@ -115,10 +115,10 @@ class Propagation(nn.Module):
     ) -> tuple[ObjectState, Sprite]:
         """The prior: each object goes on as its history suggests."""
         transition: Transition = self.prior(objects)
-        drawn = draw_transition(transition, estimator)
-        where = self.shift(objects.where, drawn.z_where)
-        sprite = appearance.draw(drawn.z_what)
-        return self.carry(objects, where, drawn, sprite, frame), sprite
+        sampled = sample_transition(transition, estimator)
+        where = self.shift(objects.where, sampled.z_where)
+        sprite = appearance.draw(sampled.z_what)
+        return self.carry(objects, where, sampled, sprite, frame), sprite
 
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor
@@ -151,20 +151,20 @@ class Propagation(nn.Module):
         self,
         objects: ObjectState,
         where: Float[Tensor, "B K 4"],
-        drawn: Drawn,
+        sampled: Sampled,
         sprite: Sprite,
         frame: tuple[int, int] | torch.Size,
     ) -> ObjectState:
         """The objects with their new latents. One ends when its presence falls, when there is nothing of it to
         see any more, or when it has left the view."""
         inside = touches_frame(where, (frame[0], frame[1]))[..., None]
-        stays = (drawn.presence > self.config.death_presence) & sprite.shows & inside
+        stays = (sampled.presence > self.config.death_presence) & sprite.shows & inside
         return replace(
             objects,
             where=where,
-            z_where=drawn.z_where,
-            z_what=drawn.z_what,
-            z_depth=drawn.z_depth,
-            presence=drawn.presence,
+            z_where=sampled.z_where,
+            z_what=sampled.z_what,
+            z_depth=sampled.z_depth,
+            presence=sampled.presence,
             alive=objects.alive * stays,
         )

@@ -12,11 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from scalor.config import require
 from scalor.distributions import Estimator, Exact, Mode
 from scalor.errors import InputError
 from scalor.model.elbo import Activity, ElboTerms, overall, total
 from scalor.model.frames import check_frames
-from scalor.model.sighting import Sighting, gather_tracks, sight
+from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.world import SceneState, Step, World
 from scalor.tracks import Tracks
 
@@ -67,6 +68,7 @@ class SCALOR(World):
         self, frames: object, samples: int = 10, presence_prior: float = PRESENCE_PRIOR
     ) -> Float[Tensor, " B"]:
         """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        require(samples >= 1, "samples", samples, "at least 1 is needed")
         video = self.receive(frames, minimum=1)
         weights = torch.stack([self.elbo(video, Exact(), presence_prior).terms.elbo for _ in range(samples)])
         return weights.logsumexp(0) - math.log(samples)
@@ -75,12 +77,15 @@ class SCALOR(World):
     def track(self, frames: object, masks: bool = False) -> Tracks:
         """Every object of every frame ([T, 3, H, W] or [B, T, 3, H, W] in [0, 1]), with its identity."""
         video = self.receive(frames, minimum=2)
-        return gather_tracks(list(self.watch(video.unbind(1), masks)), (video.shape[-2], video.shape[-1]))
+        sightings = list(self.watch(video.unbind(1), masks))
+        warn_of_full_slots(sightings)
+        return gather_tracks(sightings, (video.shape[-2], video.shape[-1]))
 
     @torch.inference_mode()
     def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
         """Track frame by frame ([3, H, W] each): one `Tracks` a frame, memory that does not grow."""
         size: tuple[int, int] | None = None
+        warned = False
 
         def received() -> Iterator[Tensor]:
             nonlocal size
@@ -91,6 +96,7 @@ class SCALOR(World):
 
         for t, sighting in enumerate(self.watch(received(), masks)):
             assert size is not None
+            warned = warned or warn_of_full_slots([sighting])
             yield gather_tracks([sighting], size, first_frame=t)
 
     @torch.inference_mode()
@@ -124,8 +130,10 @@ class SCALOR(World):
         """Conditional generation: `observe` frames seen, then `horizon` imagined from the prior.
 
         New objects appear with probability `discovery_rate` per cell and imagined frame. The future is drawn
-        at random; hand in `Mode()` for the most likely one.
+        at random; hand in `Mode()` for the most likely one (new objects are always drawn at random).
         """
+        require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
+        require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
         video = self.receive(frames, minimum=observe)
         state = self.start(video.shape[0], (video.shape[-2], video.shape[-1]), video)
         steps = []
@@ -146,6 +154,7 @@ class SCALOR(World):
         estimator: Estimator | None = None,
     ) -> Rollout:
         """Generation from scratch: objects from the discovery prior in the first frame, then the prior."""
+        require(horizon >= 1, "horizon", horizon, "at least 1 frame must be imagined")
         like = next(self.parameters())
         state = self.start(clips, self.config.frame, like)
         state, step = self.dream(state, discovery_rate, estimator or Exact())
@@ -169,7 +178,9 @@ class SCALOR(World):
             [torch.zeros_like(s.picture) if s.background is None else s.background for s, _ in steps], 1
         )
         size = (frames.shape[-2], frames.shape[-1])
-        tracks = gather_tracks([sighting for _, sighting in steps], size)
+        sightings = [sighting for _, sighting in steps]
+        warn_of_full_slots(sightings)
+        tracks = gather_tracks(sightings, size)
         return Rollout(frames.clamp(0, 1), backgrounds, tracks)
 
     def watch(self, images: Iterable[Tensor], masks: bool) -> Iterator[Sighting]:

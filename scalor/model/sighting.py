@@ -56,16 +56,21 @@ def visible_masks(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) 
     return mine & (canvas[:, :, 0] > 0.5)
 
 
-def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame: int = 0) -> Tracks:
-    """The rows of all live objects, sorted by clip, frame and id."""
+def warn_of_full_slots(sightings: list[Sighting]) -> bool:
+    """Warn when objects were found for which there was no room; whether that was so."""
     turned_away = float(torch.stack([s.turned_away for s in sightings]).sum())
-    ids = torch.stack([s.id for s in sightings], 1).cpu().numpy()  # [B, T, K]
     if turned_away:
         warnings.warn(
-            f"slots run out: {turned_away:.0f} times an object found no free one among {ids.shape[-1]}. "
+            f"slots run out: {turned_away:.0f} times an object found no free one among {sightings[0].id.shape[-1]}. "
             "Remedy: more slots, with scalor.load(weights, slots=...) or --slots.",
-            stacklevel=2,
+            stacklevel=3,
         )
+    return turned_away > 0
+
+
+def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame: int = 0) -> Tracks:
+    """The rows of all live objects, sorted by clip, frame and id."""
+    ids = torch.stack([s.id for s in sightings], 1).cpu().numpy()  # [B, T, K]
     clip, frame, slot = np.nonzero(ids >= 0)
     order = np.lexsort((ids[clip, frame, slot], frame, clip))
     at = clip[order], frame[order], slot[order]

@@ -48,10 +48,6 @@ class ObjectState:
         widths = [getattr(self, field.name).shape[-1] for field in fields(self)]
         return ObjectState(*packed.split(widths, -1))
 
-    def revived(self) -> "ObjectState":
-        """The same objects, all alive: their presence alone says how much there is of each."""
-        return replace(self, alive=torch.ones_like(self.alive))
-
     def with_prior(self, prior: Float[Tensor, "B N prior"]) -> "ObjectState":
         return replace(self, prior=prior)
 

@@ -3,7 +3,7 @@
 Letters: B clips, T frames, K slots, D proposals, Gh by Gw cells, H by W pixels, P glimpse side.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -114,6 +114,7 @@ class World(nn.Module):
         foreground = self.draw_all(
             (propagated.objects, propagated.sprite) if propagated else None,
             (discovered.objects, discovered.sprite),
+            state.objects.alive,
             frame,
         )
         backdrop = None
@@ -130,11 +131,12 @@ class World(nn.Module):
             memory,
         )
         terms = elbo_terms(image, step.picture, self.config.sigma, propagated, discovered, backdrop)
+        excess = (discovered.wanted - count).clamp(min=0)  # in the first frame it is slots that are short
         activity = Activity(
             objects=step.joined.objects.alive.sum((1, 2)),
             discovered=step.joined.discovered.sum(-1).float(),
-            turned_away=step.joined.turned_away,
-            crowded_out=(discovered.wanted - count).clamp(min=0),
+            turned_away=step.joined.turned_away + (excess if state.frame == 0 else 0),
+            crowded_out=excess if state.frame > 0 else torch.zeros_like(excess),
             rejected=discovered.rejected,
             foreground=foreground.mask.detach().mean((1, 2, 3)),
             squared_error=(step.picture - image).detach().square().mean((1, 2, 3)),
@@ -151,7 +153,7 @@ class World(nn.Module):
         explained = coverage(*propagated, frame) if propagated else self.blank(state, frame)
         count = self.proposal_count(state, rows * columns)
         discovered = self.discovery.imagine(explained, self.appearance, count, discovery_rate)
-        foreground = self.draw_all(propagated, discovered, frame)
+        foreground = self.draw_all(propagated, discovered, state.objects.alive, frame)
         picture = z_bg = None
         if self.background:
             z_bg = estimator.normal(self.background.prior(state.background, first=state.frame == 0))
@@ -194,14 +196,20 @@ class World(nn.Module):
         self,
         propagated: tuple[ObjectState, Sprite] | None,
         discovered: tuple[ObjectState, Sprite],
+        entered: Float[Tensor, "B K 1"],
         frame: tuple[int, int],
     ) -> Foreground:
-        """Draw the followed and the proposed together; a weak proposal is drawn too, so that it can learn."""
+        """Draw the followed and the proposed together, each by its presence alone.
+
+        A proposal too weak to be born and an object that ends in this very frame are drawn too: otherwise the
+        picture could never call for more of them. `entered` says which slots held an object before the frame.
+        """
         new, sprite = discovered
-        new = new.revived()
+        new = replace(new, alive=torch.ones_like(new.alive))
         if propagated is None:
             return draw(new, sprite, frame)
         old, old_sprite = propagated
+        old = replace(old, alive=entered)
         both = old.unpack(torch.cat([old.pack(), new.pack()], 1))
         sprites = Sprite(*(torch.cat(pair, 1) for pair in zip(old_sprite, sprite, strict=True)))
         return draw(both, sprites, frame)

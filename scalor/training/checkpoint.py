@@ -40,6 +40,11 @@ class Checkpoint:
     provenance: dict[str, Any]
     tensors: dict[str, Tensor]
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The model's own tensors, without the state of training."""
+        return {name: tensor for name, tensor in self.tensors.items() if not name.startswith("training/")}
+
 
 def provenance(config: Config, step: int, device: torch.device, command: str | None = None) -> dict[str, Any]:
     """Where weights come from: enough to make them again."""
@@ -69,13 +74,12 @@ def commit() -> str:
     """
     if "SCALOR_COMMIT" in os.environ:
         return os.environ["SCALOR_COMMIT"]
-    here = Path(__file__).parent
+    tree = Path(__file__).parent.parent.parent
+    if not (tree / ".git").exists():  # installed: a repository around the environment is not ours
+        return "unknown"
     try:
         found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude=*"],
-            cwd=here,
-            capture_output=True,
-            text=True,
+            ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=tree, capture_output=True, text=True
         )
     except OSError:
         return "unknown"
@@ -180,8 +184,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: in
     checkpoint = read(path)
     config = checkpoint.config.model if slots is None else replace(checkpoint.config.model, slots=slots)
     model = SCALOR(config)
-    weights = {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith("training/")}
-    fill(model, {name: tensor.float() for name, tensor in weights.items()}, path)
+    fill(model, {name: tensor.float() for name, tensor in checkpoint.weights.items()}, path)
     return model.to(pick_device(device)).eval()
 
 

@@ -159,12 +159,12 @@ def restore(folder: Path, config: Config, step: TrainingStep) -> int:
     if not path.exists():
         return 0
     saved = checkpoint.read(path)
-    if saved.config.model != config.model or saved.config.scene != config.scene:
+    if identity(saved.config) != identity(config):
         raise InputError(
-            f"folder {folder} holds a run with another model or other scenes: resume with the settings in its "
-            "config.json, or choose another --out."
+            f"folder {folder} holds a run with another model, other scenes, another seed or batch: resume with the "
+            "settings in its config.json, or choose another --out."
         )
-    weights = {name: t for name, t in saved.tensors.items() if not name.startswith("training/")}
+    weights = saved.weights
     checkpoint.fill(step.model, weights, path)
     missing = sorted(set(training_state(step)) - set(saved.tensors) - {"training/rng_cuda"})
     if missing:
@@ -180,6 +180,11 @@ def restore(folder: Path, config: Config, step: TrainingStep) -> int:
     if step.device.type == "cuda" and "training/rng_cuda" in saved.tensors:
         torch.cuda.set_rng_state(saved.tensors["training/rng_cuda"], step.device)
     return int(saved.provenance["step"])
+
+
+def identity(config: Config) -> tuple[object, ...]:
+    """What a run cannot change half way and still be the run that its header tells of."""
+    return config.model, config.scene, config.train.seed, config.train.batch
 
 
 class Log:

@@ -1,7 +1,6 @@
 """A small trained run, small videos, and a way to call the command line as a shell does."""
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,8 +48,8 @@ class Spoken:
     def complaint(self) -> str:
         """The one line of a refusal, as a terminal shows it: a progress bar may have been there and be gone."""
         assert (self.code, self.out) == (2, "")
-        (line,) = self.err.splitlines() if "\r" not in self.err else [re.split(r"\r", self.err.rstrip("\n"))[-1]]
-        assert self.err.count("\n") == 1
+        shown = [line.split("\r")[-1] for line in self.err.rstrip("\n").split("\n")]
+        (line,) = [line for line in shown if not line.startswith("warning: ")]
         assert line.startswith("scalor: ")
         assert line.endswith(".")
         assert "Traceback" not in self.err

@@ -31,7 +31,7 @@ def test_presets_shows_one_whole(say: Say) -> None:
     assert scalor.Config.from_dict(document) == scalor.get_preset("shapes-tiny")
     lines = dict(line.split(maxsplit=1) for line in say("presets", "shapes-tiny").out.splitlines())
     assert json.loads(lines["model.slots"]) == 10
-    assert json.loads(lines["train.lengths"]) == [[0, 1], [500, 2], [1300, 4]]
+    assert json.loads(lines["train.lengths"]) == [[0, 1], [400, 2], [1200, 4]]
     assert len(lines) == sum(len(section) for section in document.values())
 
 

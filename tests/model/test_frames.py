@@ -27,7 +27,7 @@ def with_pixel(value: float) -> np.ndarray:
 
 
 BAD: dict[str, tuple[object, list[str]]] = {
-    "8-bit": (np.zeros((4, 3, 16, 24), np.uint8), ["uint8", "floats in [0, 1]", "/ 255"]),
+    "8-bit": (np.zeros((4, 3, 16, 24), np.uint8), ["uint8", "floats in [0, 1]", "divided by 255"]),
     "8-bit tensor": (torch.zeros(4, 3, 16, 24, dtype=torch.uint8), ["uint8", "floats in [0, 1]"]),
     "whole numbers": (np.zeros((4, 3, 16, 24), np.int64), ["int64", "floats in [0, 1]"]),
     "truth values": (np.zeros((4, 3, 16, 24), bool), ["bool", "floats in [0, 1]"]),

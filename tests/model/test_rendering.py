@@ -11,14 +11,14 @@ from scalor.model.rendering import Foreground, compose, coverage, draw
 from scalor.model.state import ObjectState
 
 from .test_geometry import paste_one
-from .worlds import random_objects, random_sprite
+from .worlds import all_alive, random_objects, random_sprite
 
 FRAME = (20, 28)
 
 
 def full(clips: int, count: int, **values: Tensor) -> ObjectState:
     """Objects that fill the frame, alive and present, unless told otherwise."""
-    objects = random_objects(clips, count, FRAME).revived()
+    objects = all_alive(random_objects(clips, count, FRAME))
     where = torch.tensor([FRAME[1] / 2, FRAME[0] / 2, 2 * FRAME[1], 2 * FRAME[0]]).expand(clips, count, 4)
     return replace(objects, **{"where": where, "presence": torch.ones(clips, count, 1), **values})
 
@@ -67,7 +67,7 @@ def test_the_order_of_objects_does_not_matter() -> None:
 
 @pytest.mark.parametrize("field", ["alive", "presence"])
 def test_the_dead_and_the_absent_draw_nothing(field: str) -> None:
-    objects, sprite = random_objects(2, 6, FRAME).revived(), random_sprite(2, 6)
+    objects, sprite = all_alive(random_objects(2, 6, FRAME)), random_sprite(2, 6)
     gone = torch.ones(2, 6, 1)
     gone[:, ::2] = 0
     partly = replace(objects, **{field: getattr(objects, field) * gone})
@@ -122,7 +122,7 @@ def test_gradients_of_the_picture_are_right(monkeypatch: pytest.MonkeyPatch) -> 
     """In double precision all the way; cover stays below 1, where the straight-through clamp is honest."""
     random = torch.Generator().manual_seed(5)
     frame, count = (6, 7), 3
-    objects = random_objects(1, count, frame, seed=1).revived()
+    objects = all_alive(random_objects(1, count, frame, seed=1))
     monkeypatch.setattr(Tensor, "float", lambda self: self)
 
     def uniform(*shape: int, low: float = 0.05, high: float = 0.95) -> Tensor:

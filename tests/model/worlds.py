@@ -119,6 +119,10 @@ def random_objects(clips: int, count: int, frame: tuple[int, int], seed: int = 0
     )
 
 
+def all_alive(objects: ObjectState) -> ObjectState:
+    return replace(objects, alive=torch.ones_like(objects.alive))
+
+
 def random_sprite(clips: int, count: int, side: int = 8, seed: int = 0) -> Sprite:
     random = torch.Generator().manual_seed(seed + 1_000)
     drawn = torch.rand(clips, count, 4, side, side, generator=random)
