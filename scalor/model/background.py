@@ -28,6 +28,17 @@ class Backdrop(NamedTuple):
     kl: Float[Tensor, " B"]
 
 
+class Recollection(NamedTuple):
+    """What the past says of this frame's background."""
+
+    prior: Normal
+    hidden: Float[Tensor, "B hidden"]
+
+    def memory(self, z_bg: Float[Tensor, "B bg"]) -> Float[Tensor, "B memory"]:
+        """What to remember once this frame's latent is known."""
+        return torch.cat([self.hidden, z_bg], -1)
+
+
 class Background(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -48,17 +59,20 @@ class Background(nn.Module):
             nn.Conv2d(16, 3, 3, padding=1),
         )
 
-    def empty(self, clips: int, like: Tensor) -> Float[Tensor, "B hidden"]:
-        return torch.zeros(clips, HIDDEN, device=like.device, dtype=torch.float32)
+    def empty(self, clips: int, like: Tensor) -> Float[Tensor, "B memory"]:
+        return torch.zeros(clips, HIDDEN + self.latent, device=like.device, dtype=torch.float32)
 
-    def remember(self, z_bg: Float[Tensor, "B bg"], hidden: Tensor) -> Float[Tensor, "B hidden"]:
-        new: Tensor = self.cell(z_bg, hidden)
-        return new.float()
+    def recall(self, memory: Float[Tensor, "B memory"], first: bool) -> Recollection:
+        """The prior: standard normal in the first frame, then what the past suggests.
 
-    def prior(self, hidden: Float[Tensor, "B hidden"], first: bool) -> Normal:
-        """Standard normal in the first frame, then what the past suggests."""
+        The last frame's latent is taken in now and not then, so that this frame's gradients reach the RNN.
+        """
+        hidden, z_bg = memory.split([HIDDEN, self.latent], -1)
+        if first:
+            return Recollection(Normal.standard(z_bg), hidden)
+        hidden = self.cell(z_bg, hidden).float()
         mean, raw = self.transition(hidden).float().chunk(2, -1)
-        return Normal.standard(mean) if first else Normal(mean, positive(raw))
+        return Recollection(Normal(mean, positive(raw)), hidden)
 
     def forward(
         self,

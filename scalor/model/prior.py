@@ -24,6 +24,8 @@ class Transition(NamedTuple):
     z_where: Normal
     z_what: Normal
     z_depth: Normal
+    hidden: Float[Tensor, "B K prior"]
+    """The RNN's state after the last frame's latents."""
 
 
 class TransitionPrior(nn.Module):
@@ -35,20 +37,17 @@ class TransitionPrior(nn.Module):
         self.heads = nn.Linear(config.prior_dim, 1 + 2 * latents)
         nn.init.normal_(self.heads.weight, std=0.02)
 
-    def remember(self, objects: ObjectState) -> Float[Tensor, "B K prior"]:
-        """The hidden state after this frame's latents."""
-        seen = torch.cat([objects.z_where, objects.z_what, objects.z_depth, objects.presence], -1)
-        hidden: Tensor = self.cell(seen.flatten(0, 1), objects.prior.flatten(0, 1))
-        return hidden.float().view(*seen.shape[:2], -1)
-
     def forward(self, objects: ObjectState) -> Transition:
-        heads = self.heads(objects.prior).float()
+        """The last frame's latents are taken in now and not then, so that this frame's gradients reach the RNN."""
+        seen = torch.cat([objects.z_where, objects.z_what, objects.z_depth, objects.presence], -1)
+        hidden = self.cell(seen.flatten(0, 1), objects.prior.flatten(0, 1)).float().view(*seen.shape[:2], -1)
+        heads = self.heads(hidden).float()
         latents = sum(self.widths)
         presence, change, raw = heads.split([1, latents, latents], -1)
         last = torch.cat([objects.z_where, objects.z_what, objects.z_depth], -1)
         means, stds = (last + change).split(self.widths, -1), positive(raw).split(self.widths, -1)
         where, what, depth = (Normal(mean, std) for mean, std in zip(means, stds, strict=True))
-        return Transition(presence + PRIOR_STAYS, where, what, depth)
+        return Transition(presence + PRIOR_STAYS, where, what, depth, hidden)
 
 
 class Sampled(NamedTuple):

@@ -102,7 +102,7 @@ class Propagation(nn.Module):
 
         presence_cost = estimator.presence_cost(logits, prior.presence_logits, presence) * objects.alive
         return Propagated(
-            objects=replace(moved, tracker=tracker),
+            objects=replace(moved, tracker=tracker, prior=prior.hidden),
             sprite=sprite,
             kl_presence=presence_cost.sum((1, 2)),
             kl_where=cost(q_where, prior.z_where, z_where),
@@ -118,7 +118,8 @@ class Propagation(nn.Module):
         sampled = sample_transition(transition, estimator)
         where = self.shift(objects.where, sampled.z_where)
         sprite = appearance.draw(sampled.z_what)
-        return self.carry(objects, where, sampled, sprite, frame), sprite
+        moved = self.carry(objects, where, sampled, sprite, frame)
+        return replace(moved, prior=transition.hidden), sprite
 
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor

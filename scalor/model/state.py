@@ -27,7 +27,7 @@ class ObjectState:
     tracker: Float[Tensor, "B N tracker"]
     """Hidden state of the posterior's tracker RNN."""
     prior: Float[Tensor, "B N prior"]
-    """Hidden state of the transition prior's RNN."""
+    """Hidden state of the transition prior's RNN, before it takes in this frame's latents."""
     alive: Float[Tensor, "B N 1"]
     """1 for an object, 0 for an empty slot."""
 
@@ -47,9 +47,6 @@ class ObjectState:
         """The inverse of `pack`, with this record's widths."""
         widths = [getattr(self, field.name).shape[-1] for field in fields(self)]
         return ObjectState(*packed.split(widths, -1))
-
-    def with_prior(self, prior: Float[Tensor, "B N prior"]) -> "ObjectState":
-        return replace(self, prior=prior)
 
     def detach(self) -> "ObjectState":
         return ObjectState(*(getattr(self, field.name).detach() for field in fields(self)))

@@ -30,7 +30,7 @@ class SceneState:
     objects: ObjectState
     roster: Roster
     memory: Memory
-    background: Float[Tensor, "B hidden"]
+    background: Float[Tensor, "B memory"]
     frame: int
     """Frames seen so far."""
 
@@ -117,19 +117,13 @@ class World(nn.Module):
             state.objects.alive,
             frame,
         )
-        backdrop = None
+        backdrop, behind = None, state.background
         if self.background:
-            prior = self.background.prior(state.background, first=state.frame == 0)
-            backdrop = self.background(image, foreground.mask.detach(), prior, estimator)
-        next_state, step = self.finish(
-            state,
-            kept,
-            discovered.objects,
-            foreground,
-            backdrop.picture if backdrop else None,
-            backdrop.z_bg if backdrop else None,
-            memory,
-        )
+            past = self.background.recall(state.background, first=state.frame == 0)
+            backdrop = self.background(image, foreground.mask.detach(), past.prior, estimator)
+            behind = past.memory(backdrop.z_bg)
+        picture = backdrop.picture if backdrop else None
+        next_state, step = self.finish(state, kept, discovered.objects, foreground, picture, behind, memory)
         terms = elbo_terms(image, step.picture, self.config.sigma, propagated, discovered, backdrop)
         excess = (discovered.wanted - count).clamp(min=0)  # in the first frame it is slots that are short
         activity = Activity(
@@ -154,12 +148,13 @@ class World(nn.Module):
         count = self.proposal_count(state, rows * columns)
         discovered = self.discovery.imagine(explained, self.appearance, count, discovery_rate)
         foreground = self.draw_all(propagated, discovered, state.objects.alive, frame)
-        picture = z_bg = None
+        picture, behind = None, state.background
         if self.background:
-            z_bg = estimator.normal(self.background.prior(state.background, first=state.frame == 0))
-            picture = self.background.draw(z_bg, frame)
+            past = self.background.recall(state.background, first=state.frame == 0)
+            z_bg = estimator.normal(past.prior)
+            picture, behind = self.background.draw(z_bg, frame), past.memory(z_bg)
         kept = propagated[0] if propagated else state.objects
-        return self.finish(state, kept, discovered[0], foreground, picture, z_bg, state.memory)
+        return self.finish(state, kept, discovered[0], foreground, picture, behind, state.memory)
 
     def finish(
         self,
@@ -167,23 +162,17 @@ class World(nn.Module):
         kept: ObjectState,
         newborn: ObjectState,
         foreground: Foreground,
-        backdrop: Tensor | None,
-        z_bg: Tensor | None,
+        backdrop: Float[Tensor, "B 3 H W"] | None,
+        behind: Float[Tensor, "B memory"],
         memory: Memory,
     ) -> tuple[SceneState, Step]:
         """What seen and imagined frames share: births take their slots, memories move on."""
         joined = join(kept, state.roster, newborn)
         if self.config.end_duplicates:
             joined = end_duplicates(joined)
-        objects = joined.objects
-        remembered = self.propagation.prior.remember(objects)
-        objects = objects.with_prior(remembered)
-        background = state.background
-        if self.background and z_bg is not None:
-            background = self.background.remember(z_bg, background)
         picture = compose(foreground, backdrop)
         return (
-            SceneState(objects, joined.roster, memory, background, state.frame + 1),
+            SceneState(joined.objects, joined.roster, memory, behind, state.frame + 1),
             Step(picture, backdrop, foreground, joined),
         )
 

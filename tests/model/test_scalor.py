@@ -350,11 +350,12 @@ def test_a_presence_prior_may_be_a_number_or_a_tensor() -> None:
     assert not torch.allclose(model.elbo(video, Mode(), 0.3).terms.elbo, number)
 
 
+@pytest.mark.parametrize("cut", [False, True])
 @each(VARIANTS)
-def test_gradients_reach_every_parameter(changes: dict[str, Any]) -> None:
+def test_gradients_reach_every_parameter(changes: dict[str, Any], cut: bool) -> None:
     model, video = tiny_model(**changes), squares(3, clips=2)
     torch.manual_seed(0)
-    bound = model.elbo(video, Relaxed(1.0), presence_prior=0.1)
+    bound = model.elbo(video, Relaxed(1.0), presence_prior=0.1, cut_gradients=cut)
     assert torch.isfinite(bound.terms.elbo).all()
     (-bound.terms.elbo.mean()).backward()
     for name, parameter in model.named_parameters():
@@ -410,6 +411,39 @@ def test_the_importance_weighted_bound_rises_with_samples() -> None:
     few, many = (model.log_likelihood(video, samples=samples) for samples in (1, 12))
     error = math.sqrt(float(few.var() + many.var()) / 48)
     assert many.mean() - few.mean() > 3 * error
+
+
+def test_importance_weights_agree_with_plain_sampling_from_the_prior() -> None:
+    """Both estimate p(frame): the weights of the posterior, and the pixels' likelihood under dreamed frames.
+
+    The pixels are noisy and the posterior is wide, though not the prior, so that both estimates settle.
+    """
+    model = tiny_model(
+        lively=False, frame=(16, 16), grid=(2, 2), slots=4, what_dim=2, sigma=2.0, object_size=(6.0, 6.0)
+    )
+    wide, rate, draws = 1.2015, 0.3, 10_000  # a raw std of 1.2015 is a std of 0.8
+    with torch.no_grad():
+        for layer in (model.discovery.heads, model.appearance.what):
+            layer.weight.zero_()
+            layer.bias.zero_()
+        model.discovery.heads.bias[:6] = torch.tensor([0.05, 0.4, -0.4, 0.0, 0.0, 0.0])
+        model.discovery.heads.bias[6:] = wide
+        model.appearance.what.bias[:] = torch.tensor([0.4, 0.0, wide, wide])
+        frame = squares(1, (16, 16))[:, 0].expand(draws, -1, -1, -1)
+        torch.manual_seed(0)
+        weighted = model.elbo(frame[:, None], Exact(), rate).terms.elbo
+        _, step = model.dream(model.start(draws, (16, 16), frame), rate, Exact())
+        plain = torch.distributions.Normal(step.picture, 2.0).log_prob(frame).sum((1, 2, 3))
+
+    def estimate(logs: Tensor) -> tuple[float, float]:
+        """Log of the mean weight, and its standard error."""
+        weights = (logs - plain.max()).exp().double()
+        return float(weights.mean().log()), float(weights.std() / weights.mean() / math.sqrt(draws))
+
+    (ours, our_error), (reference, reference_error) = estimate(weighted), estimate(plain)
+    error = math.hypot(our_error, reference_error)
+    assert error < 0.15
+    assert abs(ours - reference) < 4 * error
 
 
 def test_activity_counts_what_happens() -> None:
