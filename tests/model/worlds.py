@@ -1,15 +1,18 @@
 """Tiny models that find and lose objects without any training, and scenes for them to look at."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
-from scalor.distributions import Mode
+from scalor.distributions import Estimator, Mode
 from scalor.model.decoders import Sprite
+from scalor.model.elbo import Activity, ElboTerms
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState
 from scalor.model.world import SceneState
@@ -152,3 +155,30 @@ def assert_same_tracks(one: Tracks, other: Tracks, tolerance: float = 1e-2) -> N
     assert abs(one.presence - other.presence).max(initial=0) < tolerance
     assert one.size == other.size
     assert (one.masks is None) == (other.masks is None)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "background": {"background": True},
+    "no attention": {"attention": False},
+    "no search": {"search": False},
+    "no rejection": {"rejection": False},
+    "as the paper": {"search": False, "end_duplicates": False},
+    "bare": {"attention": False, "search": False, "rejection": False, "end_duplicates": False},
+    "odd attention window": {"attention_cells": 3, "background": True},
+}
+
+
+def each(table: dict[str, dict[str, Any]]) -> Callable[[Any], Any]:
+    return pytest.mark.parametrize("changes", table.values(), ids=table)
+
+
+def per_frame(tracks: Tracks, frames: int) -> list[int]:
+    return [int((tracks.frame == t).sum()) for t in range(frames)]
+
+
+def observe(
+    model: SCALOR, state: SceneState, image: Tensor, estimator: Estimator | None = None
+) -> tuple[SceneState, Any, ElboTerms, Activity]:
+    seen = model.look(image[:, None])[:, 0]
+    return model.observe(state, image, seen, estimator or Mode(), PRESENCE_PRIOR)

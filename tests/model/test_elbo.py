@@ -1,0 +1,166 @@
+"""Laws of the bound and of its importance-weighted kin."""
+
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from scalor.distributions import Estimator, Exact, Mode, Relaxed
+from scalor.model.elbo import ElboTerms
+
+from .worlds import VARIANTS, each, observe, squares, tiny_model
+
+pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
+
+
+def test_the_terms_sum_to_the_elbo() -> None:
+    terms = tiny_model(background=True).elbo(squares(3, clips=2), Relaxed(1.0)).terms
+    values = {f.name: getattr(terms, f.name) for f in fields(ElboTerms)}
+    assert sum(name.startswith("kl_") for name in values) == len(values) - 1
+    expected = values.pop("log_likelihood") - sum(values.values())
+    torch.testing.assert_close(terms.elbo, expected)
+    assert terms.to_dict().keys() == {"log_likelihood", *values}
+    for name, value in values.items():
+        assert (value > 0).all(), name
+
+
+@each(VARIANTS)
+@pytest.mark.parametrize("estimator", [Mode(), Relaxed(0.5)], ids=["mode", "relaxed"])
+def test_a_divergence_is_never_negative(changes: dict[str, Any], estimator: Estimator) -> None:
+    terms = tiny_model(**changes).elbo(squares(4, clips=2), estimator, presence_prior=0.1).terms
+    for name, value in terms.to_dict().items():
+        assert name == "log_likelihood" or (value >= 0).all(), name
+
+
+def test_the_log_likelihood_is_that_of_independent_normal_pixels() -> None:
+    model, image = tiny_model(sigma=0.3), squares(1)[:, 0]
+    _, step, terms, activity = observe(model, model.start(1, (32, 32), image), image)
+    expected = torch.distributions.Normal(step.picture, 0.3).log_prob(image).sum((1, 2, 3))
+    torch.testing.assert_close(terms.log_likelihood, expected, rtol=1e-4, atol=0.01)
+    torch.testing.assert_close(activity.squared_error, (step.picture - image).square().mean((1, 2, 3)))
+
+
+def test_the_bound_of_a_batch_is_that_of_its_clips() -> None:
+    model, video = tiny_model(background=True), squares(3, clips=3)
+    batch = model.elbo(video, Mode()).terms.elbo
+    alone = torch.cat([model.elbo(video[i : i + 1], Mode()).terms.elbo for i in range(3)])
+    torch.testing.assert_close(batch, alone, rtol=1e-4, atol=1e-2)
+
+
+def test_a_presence_prior_may_be_a_number_or_a_tensor() -> None:
+    model, video = tiny_model(), squares(2)
+    number = model.elbo(video, Mode(), 0.03).terms.elbo
+    torch.testing.assert_close(model.elbo(video, Mode(), torch.tensor(0.03)).terms.elbo, number)
+    assert not torch.allclose(model.elbo(video, Mode(), 0.3).terms.elbo, number)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@each(VARIANTS)
+def test_gradients_reach_every_parameter(changes: dict[str, Any], cut: bool) -> None:
+    model, video = tiny_model(**changes), squares(3, clips=2)
+    torch.manual_seed(0)
+    bound = model.elbo(video, Relaxed(1.0), presence_prior=0.1, cut_gradients=cut)
+    assert torch.isfinite(bound.terms.elbo).all()
+    (-bound.terms.elbo.mean()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().max() > 0, name
+
+
+@each({name: VARIANTS[name] for name in ("plain", "background", "bare")})
+def test_cut_gradients_end_at_each_frame(changes: dict[str, Any]) -> None:
+    """With gradients cut, a frame's pixels matter to its own terms alone, as if the video ended with it."""
+    model, video = tiny_model(**changes), squares(3)
+
+    def first_frame_gradient(frames: int, cut: bool) -> Tensor:
+        torch.manual_seed(0)
+        leaf = video[:, :frames].clone().requires_grad_()
+        bound = model.elbo(leaf, Relaxed(1.0), cut_gradients=cut)
+        (gradient,) = torch.autograd.grad(bound.terms.elbo.sum(), leaf)
+        return gradient[:, 0]
+
+    alone = first_frame_gradient(1, cut=False)
+    assert alone.abs().max() > 0
+    torch.testing.assert_close(first_frame_gradient(3, cut=True), alone, rtol=1e-4, atol=1e-4)
+    assert (first_frame_gradient(3, cut=False) - alone).abs().max() > 1e-2
+
+
+def test_cutting_gradients_does_not_change_the_bound() -> None:
+    model, video = tiny_model(), squares(3)
+    bounds = []
+    for cut in (True, False):
+        torch.manual_seed(0)
+        bounds.append(model.elbo(video, Relaxed(1.0), cut_gradients=cut).terms.elbo)
+    assert torch.equal(*bounds)
+
+
+def test_the_importance_weighted_bound_is_above_the_mean_elbo() -> None:
+    """By Jensen's inequality, draw for draw."""
+    model, video = tiny_model(sigma=2.0), squares(2, clips=3)
+    torch.manual_seed(3)
+    weighted = model.log_likelihood(video, samples=8)
+    torch.manual_seed(3)
+    with torch.no_grad():
+        singles = torch.stack([model.elbo(video, Exact()).terms.elbo for _ in range(8)])
+    assert singles.std(0).min() > 0
+    assert (weighted >= singles.mean(0)).all()
+    torch.testing.assert_close(weighted, singles.logsumexp(0) - math.log(8))
+    assert (weighted <= singles.amax(0)).all()
+
+
+def test_the_importance_weighted_bound_rises_with_samples() -> None:
+    model, video = tiny_model(sigma=2.0), squares(1).expand(48, -1, -1, -1, -1)
+    torch.manual_seed(4)
+    few, many = (model.log_likelihood(video, samples=samples) for samples in (1, 12))
+    error = math.sqrt(float(few.var() + many.var()) / 48)
+    assert many.mean() - few.mean() > 3 * error
+
+
+def test_importance_weights_agree_with_plain_sampling_from_the_prior() -> None:
+    """Both estimate p(frame): the weights of the posterior, and the pixels' likelihood under dreamed frames.
+
+    The pixels are noisy and the posterior is wide, though not the prior, so that both estimates settle.
+    """
+    model = tiny_model(
+        lively=False, frame=(16, 16), grid=(2, 2), slots=4, what_dim=2, sigma=2.0, object_size=(6.0, 6.0)
+    )
+    wide, rate, draws = 1.2015, 0.3, 10_000  # a raw std of 1.2015 is a std of 0.8
+    with torch.no_grad():
+        for layer in (model.discovery.heads, model.appearance.what):
+            layer.weight.zero_()
+            layer.bias.zero_()
+        model.discovery.heads.bias[:6] = torch.tensor([0.05, 0.4, -0.4, 0.0, 0.0, 0.0])
+        model.discovery.heads.bias[6:] = wide
+        model.appearance.what.bias[:] = torch.tensor([0.4, 0.0, wide, wide])
+        frame = squares(1, (16, 16))[:, 0].expand(draws, -1, -1, -1)
+        torch.manual_seed(0)
+        weighted = model.elbo(frame[:, None], Exact(), rate).terms.elbo
+        _, step = model.dream(model.start(draws, (16, 16), frame), rate, Exact())
+        plain = torch.distributions.Normal(step.picture, 2.0).log_prob(frame).sum((1, 2, 3))
+
+    def estimate(logs: Tensor) -> tuple[float, float]:
+        """Log of the mean weight, and its standard error."""
+        weights = (logs - plain.max()).exp().double()
+        return float(weights.mean().log()), float(weights.std() / weights.mean() / math.sqrt(draws))
+
+    (ours, our_error), (reference, reference_error) = estimate(weighted), estimate(plain)
+    error = math.hypot(our_error, reference_error)
+    assert error < 0.15
+    assert abs(ours - reference) < 4 * error
+
+
+def test_activity_counts_what_happens() -> None:
+    model, video = tiny_model(slots=3), squares(4, clips=2)
+    with torch.no_grad():
+        activity = model.elbo(video, Mode()).activity
+    tracks = model.track(video)
+    for clip in range(2):
+        part = tracks.of_clip(clip)
+        assert float(activity.objects[clip]) == pytest.approx(len(part) / 4)
+        assert float(activity.discovered[clip]) == pytest.approx(part.discovered.sum() / 4)
+    assert activity.turned_away.max() > 0
+    assert ((activity.foreground > 0) & (activity.foreground <= 1)).all()

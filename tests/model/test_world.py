@@ -1,0 +1,136 @@
+"""Laws of a time step and its state, for frames, grids and slots of all sizes."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from scalor.config import ModelConfig
+from scalor.distributions import Estimator, Exact, Mode, Relaxed
+from scalor.model.scalor import SCALOR
+from scalor.model.state import ObjectState
+
+from .worlds import VARIANTS, assert_same_tracks, each, numbers, observe, per_frame, see, squares, tiny_model
+
+pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "48x80 in 6x10 cells": {"frame": (48, 80), "grid": (6, 10)},
+    "cells of 6x5": {"frame": (24, 20), "grid": (4, 4)},
+    "cells of 12x12": {"frame": (36, 48), "grid": (3, 4)},
+    "cells of 7x7": {"frame": (28, 21), "grid": (4, 3)},
+    "cells of 1x8": {"frame": (4, 32), "grid": (4, 4)},
+    "one cell": {"frame": (16, 16), "grid": (1, 1)},
+    "one slot": {"slots": 1},
+    "more slots than cells": {"slots": 40, "proposals": 40},
+    "one proposal": {"proposals": 1},
+    "glimpses of 4": {"glimpse": 4},
+    "glimpses of 12": {"glimpse": 12, "background": True},
+    "flat objects": {"object_size": (3.0, 20.0), "size_range": 0.9},
+}
+
+
+@each(VARIANTS)
+@pytest.mark.parametrize("estimator", [Mode(), Relaxed(0.7), Exact()], ids=["mode", "relaxed", "exact"])
+def test_a_dead_slot_influences_nothing(changes: dict[str, Any], estimator: Estimator) -> None:
+    model, video = tiny_model(slots=20, **changes), squares(5, clips=2)
+    state = see(model, video[:, :3])
+    dead = state.objects.alive == 0
+    assert dead.any()
+    assert not dead.all()
+    torch.manual_seed(7)
+
+    def disturbed(name: str, values: Tensor) -> Tensor:
+        noise = torch.randn_like(values) * 5
+        noise = noise.abs() + 1 if name == "where" else noise.sigmoid() if name == "presence" else noise
+        return values if name == "alive" else torch.where(dead, noise, values)
+
+    other = ObjectState(**{f.name: disturbed(f.name, getattr(state.objects, f.name)) for f in fields(state.objects)})
+    disturbed_state = replace(state, objects=other)
+    with torch.no_grad():
+        for image in video[:, 3:].unbind(1):
+            torch.manual_seed(1)
+            state, step, terms, activity = observe(model, state, image, estimator)
+            torch.manual_seed(1)
+            disturbed_state, disturbed_step, *records = observe(model, disturbed_state, image, estimator)
+            torch.testing.assert_close(disturbed_step.picture, step.picture, rtol=0, atol=1e-6)
+            torch.testing.assert_close(disturbed_step.foreground, step.foreground, rtol=0, atol=1e-6)
+            for one, two in zip((terms, activity), records, strict=True):
+                torch.testing.assert_close(two.to_dict(), one.to_dict(), rtol=1e-5, atol=1e-3)
+            assert torch.equal(disturbed_state.roster.id, state.roster.id)
+            live = state.objects.alive[..., 0] == 1
+            torch.testing.assert_close(
+                disturbed_state.objects.pack()[live], state.objects.pack()[live], rtol=0, atol=1e-5
+            )
+        torch.manual_seed(2)
+        _, dreamt = model.dream(state, 0.3, estimator)
+        torch.manual_seed(2)
+        _, again = model.dream(disturbed_state, 0.3, estimator)
+    torch.testing.assert_close(again.picture, dreamt.picture, rtol=0, atol=1e-6)
+
+
+def test_memory_does_not_grow_with_time() -> None:
+    model = tiny_model(background=True)
+    assert numbers(see(model, squares(2))) == numbers(see(model, squares(20)))
+
+
+@each({name: VARIANTS[name] for name in ("plain", "background", "bare")})
+def test_detaching_a_state_changes_no_value(changes: dict[str, Any]) -> None:
+    state = see(tiny_model(**changes), squares(3))
+    again = state.detach()
+    assert again.frame == state.frame
+    assert torch.equal(again.objects.pack(), state.objects.pack())
+    assert torch.equal(again.roster.id, state.roster.id)
+    torch.testing.assert_close(again.memory, state.memory, rtol=0, atol=0)
+    assert torch.equal(again.background, state.background)
+
+
+@each(SHAPES)
+def test_any_grid_and_number_of_slots_trains_and_tracks(changes: dict[str, Any]) -> None:
+    model = tiny_model(lively=False, end_duplicates=False, **changes)
+    with torch.no_grad():
+        model.discovery.heads.bias[0] = 0.3  # every cell proposes
+    height, width = model.config.frame
+    video = torch.rand(2, 3, 3, height, width)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    (-model.elbo(video, Relaxed(1.0), 0.1).terms.elbo.mean() / video[0].numel()).backward()
+    before = [parameter.clone() for parameter in model.parameters()]
+    optimizer.step()
+    assert all(torch.isfinite(parameter).all() for parameter in model.parameters())
+    assert any(not torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    tracks = model.track(video, masks=True)
+    cells = model.config.grid[0] * model.config.grid[1]
+    assert per_frame(tracks.of_clip(0), 1) == [min(model.config.slots, cells)]
+    assert tracks.size == (height, width)
+    rollout = model.generate(video, observe=1, horizon=2, discovery_rate=0.5)
+    assert rollout.frames.shape == (2, 3, 3, height, width)
+
+
+@pytest.mark.parametrize("switch", ["attention", "search", "rejection", "end_duplicates"])
+def test_every_switch_matters(switch: str) -> None:
+    """The same weights (where there are any to share) see the same video differently."""
+    video = squares(5, clips=4)
+    on = tiny_model(slots=20)
+    off = SCALOR(replace(on.config, **{switch: False})).eval()
+    weights = off.state_dict() | {
+        name: value
+        for name, value in on.state_dict().items()
+        if off.state_dict().get(name, value[:0]).shape == value.shape
+    }
+    off.load_state_dict({name: weights[name] for name in off.state_dict()})
+    one, two = (model.track(video) for model in (on, off))
+    if switch != "end_duplicates":  # the others begin with the second frame
+        assert_same_tracks(one.select(one.frame == 0), two.select(two.frame == 0))
+    assert len(one) != len(two) or not np.allclose(one.box, two.box, atol=1e-3)
+
+
+def test_weights_do_not_depend_on_the_size_of_the_frame() -> None:
+    small, large = (
+        {name: value.shape for name, value in SCALOR(ModelConfig(frame=f, grid=g)).state_dict().items()}
+        for f, g in (((64, 64), (8, 8)), ((128, 96), (16, 12)))
+    )
+    assert small == large
