@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
+PRESENCE_LIMIT = 8.8
+"""Presence logits are squashed to this size: a probability stays 1.5e-4 away from 0 and from 1."""
 REJECTED_PRESENCE = 1e-8
 """Prior presence of a cell whose proposal was rejected: it should have stayed silent."""
 

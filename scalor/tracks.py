@@ -86,10 +86,12 @@ class Tracks:
 
 
 def join_tracks(parts: list[Tracks]) -> Tracks:
-    """The rows of several records of the same video, one after the other."""
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("clip", "frame", "id", "box", "presence", "discovered")
-    }
-    masks = [part.masks for part in parts if part.masks is not None]
-    return Tracks(**columns, size=parts[0].size, masks=np.concatenate(masks) if masks else None)
+    """The rows of several records of the same video."""
+
+    def column(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    order = np.lexsort((column("id"), column("frame"), column("clip")))
+    columns = {name: column(name)[order] for name in ("clip", "frame", "id", "box", "presence", "discovered")}
+    masks = None if parts[0].masks is None else column("masks")[order]
+    return Tracks(**columns, size=parts[0].size, masks=masks)

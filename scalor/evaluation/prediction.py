@@ -14,7 +14,7 @@ from torch import Tensor
 from scalor.data.clip import Truth
 from scalor.errors import InputError
 from scalor.evaluation.matching import assign, pair_up, strict_gate
-from scalor.tracks import Tracks
+from scalor.tracks import Tracks, join_tracks
 
 
 def frame_errors(predicted: Float[Tensor, "B T 3 H W"], true: Float[Tensor, "B T 3 H W"]) -> Float[np.ndarray, " T"]:
@@ -64,12 +64,7 @@ def _extrapolate(tracks: Tracks, observe: int, frames: int, moving: bool) -> Tra
                 discovered=np.zeros_like(last.discovered),
             )
         )
-    joined = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("clip", "frame", "id", "box", "presence", "discovered")
-    }
-    order = np.lexsort((joined["id"], joined["frame"], joined["clip"]))
-    return Tracks(**{name: rows[order] for name, rows in joined.items()}, size=tracks.size)
+    return join_tracks(parts)
 
 
 @dataclass(frozen=True)

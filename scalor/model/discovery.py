@@ -11,14 +11,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Normal, logit, positive
+from scalor.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 from scalor.model.appearance import Appearance
 from scalor.model.decoders import MASK_ON, Sprite
-from scalor.model.geometry import crop
+from scalor.model.geometry import crop, size_within
 from scalor.model.state import ObjectState
 
-PRESENCE_LIMIT = 8.8
-"""Presence logits are squashed to this size, so that no cell falls silent for good."""
 EXPLAINED = 0.1
 """A pixel above this in the propagated mask is explained in the rejection test."""
 
@@ -51,7 +49,7 @@ class Discovery(nn.Module):
         # presence, then mean and raw std of where (4) and depth (1)
         self.heads = nn.Conv2d(config.feature_dim, 1 + 2 * 5, 1)
         nn.init.normal_(self.heads.weight, std=0.02)
-        self.register_buffer("typical", typical_size(config), persistent=False)
+        self.register_buffer("typical", torch.tensor(config.object_size[::-1]), persistent=False)
 
     def forward(
         self,
@@ -167,16 +165,3 @@ class Discovery(nn.Module):
             prior=where.new_zeros(clips, count, config.prior_dim),
             alive=((presence > config.birth_presence) & sprite.shows).to(where.dtype),
         )
-
-
-def typical_size(config: ModelConfig) -> Float[Tensor, " 2"]:
-    """Width and height of a typical object, pixels."""
-    height, width = config.object_size
-    return torch.tensor([width, height])
-
-
-def size_within(
-    squashed: Float[Tensor, "*shape 2"], typical: Float[Tensor, " 2"], size_range: float
-) -> Float[Tensor, "*shape 2"]:
-    """Width and height from a squashed latent in (-1, 1)."""
-    return typical * (1 + size_range * squashed)

@@ -97,3 +97,10 @@ def tight_box(
     (left, right), (top, bottom) = edges
     low, size = where[..., :2] - where[..., 2:] / 2, where[..., 2:]
     return torch.cat([low + size * torch.stack([left, top], -1), low + size * torch.stack([right, bottom], -1)], -1)
+
+
+def size_within(
+    squashed: Float[Tensor, "*shape 2"], typical: Float[Tensor, " 2"], size_range: float
+) -> Float[Tensor, "*shape 2"]:
+    """Width and height from a squashed latent in (-1, 1)."""
+    return typical * (1 + size_range * squashed)

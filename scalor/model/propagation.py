@@ -8,12 +8,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Normal, positive
+from scalor.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
 from scalor.model.appearance import CODE, Appearance
 from scalor.model.decoders import Sprite
-from scalor.model.discovery import PRESENCE_LIMIT, size_within, typical_size
 from scalor.model.encoders import GlimpseEncoder
-from scalor.model.geometry import crop, touches_frame
+from scalor.model.geometry import crop, size_within, touches_frame
 from scalor.model.prior import Sampled, Transition, TransitionPrior, sample_transition
 from scalor.model.state import ObjectState
 
@@ -55,7 +54,7 @@ class Propagation(nn.Module):
         self.blend = nn.Linear(CODE + hidden, 2 * what)  # gate, raw std
         # mean and raw std of depth, presence
         self.judge = nn.Sequential(nn.Linear(CODE + hidden + what + 4, hidden), nn.CELU(), nn.Linear(hidden, 3))
-        self.register_buffer("typical", typical_size(config), persistent=False)
+        self.register_buffer("typical", torch.tensor(config.object_size[::-1]), persistent=False)
         self.register_buffer("cell", torch.tensor(config.cell[::-1], dtype=torch.float32), persistent=False)
 
     def forward(

@@ -75,8 +75,7 @@ def train(
             bar.update()
             last = done == config.train.steps or bool(stop)
             if done % config.train.log_every == 0 or last:
-                steps_in_sum = (number % config.train.log_every) + 1
-                steps_in_sum = min(steps_in_sum, done - first)
+                steps_in_sum = min(number % config.train.log_every + 1, done - first)
                 means = dict(zip(METRICS, (sums / steps_in_sum).tolist(), strict=True))
                 sums.zero_()
                 skipped += round(means["skipped"] * steps_in_sum)

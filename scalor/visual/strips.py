@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from scalor.errors import InputError
-from scalor.visual.video import replacing, without_extra
+from scalor.files import replacing
+from scalor.visual.video import without_extra
 
 RED = (220, 38, 38)
 WHITE = 255

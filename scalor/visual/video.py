@@ -4,20 +4,18 @@ Reading is a stream of uint8 frames in constant memory (`iterate_frames`); `read
 written under a temporary name first, so a run that fails leaves no broken file under the name asked for.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from secrets import token_hex
 from zipfile import BadZipFile
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
 from scalor.errors import InputError
+from scalor.files import replacing
 
 CONTAINERS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -82,23 +80,6 @@ def iterate_frames(path: str | Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
     if head is None:
         raise InputError(f"{path} holds no frame that can be decoded: it may be cut short; copy or export it again.")
     return _of_one_size(chain([head], frames), str(path))
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write into; it takes the name `path` only if the block succeeds."""
-    temporary = path.with_name(f".{path.stem}.{token_hex(4)}{path.suffix}")
-    try:
-        temporary.touch()
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path} ({error.strerror}): choose a folder that exists and can be written to."
-        ) from error
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def without_extra(doing: str, package: str) -> InputError:
