@@ -1,11 +1,11 @@
-# The two commands of the README. Each makes its own .venv and needs nothing but Python 3.11 and make.
+# The commands of the README. Each makes its own .venv and needs nothing but Python 3.11 and make.
 PYTHON ?= python3
 BIN := .venv/bin
 # Without the constraint pip would take the newest torch with several GB of CUDA libraries.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check clean
+.PHONY: demo test check bench clean
 
 demo: .venv/demo.stamp
 	$(BIN)/scalor demo --out demo
@@ -17,6 +17,10 @@ check: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# On a GPU: PYTHONPATH=. python -m benchmarks gpu
+bench: .venv/demo.stamp
+	$(BIN)/python -m benchmarks cpu
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -84,6 +84,11 @@ class ModelConfig:
         require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
 
     @property
+    def latents(self) -> int:
+        """Length of z_where, z_what and z_depth side by side."""
+        return 4 + self.what_dim + 1
+
+    @property
     def cell(self) -> tuple[int, int]:
         """Height and width of a cell, pixels. All weights depend on this, none on the frame's size."""
         return self.frame[0] // self.grid[0], self.frame[1] // self.grid[1]
@@ -146,6 +151,7 @@ class TrainConfig:
         0, "step from which gradients flow between time steps; before it they are cut"
     )
     precision: str = setting("auto", "float32, bf16, or auto (bf16 on a GPU, float32 elsewhere)")
+    compile: bool = setting(True, "compile the time step on a GPU (off: slower steps, but they start at once)")
     log_every: int = setting(50, "steps between log lines")
     picture_every: int = setting(1_000, "steps between TensorBoard pictures")
     save_every: int = setting(500, "steps between checkpoints")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
@@ -68,6 +69,10 @@ def logit(probability: float | Tensor, like: Tensor) -> Tensor:
 class Estimator(Protocol):
     """How latents are drawn, and what a draw costs against its prior."""
 
+    def at(self, frame: int) -> "Estimator":
+        """The estimator for the draws of one frame."""
+        ...
+
     def normal(self, q: Normal) -> Tensor: ...
 
     def presence(self, logits: Tensor) -> Tensor: ...
@@ -102,23 +107,68 @@ class Analytic:
         return accepted
 
 
+class Noise:
+    """Random numbers drawn beforehand, dealt out in order: a step is then a function of its inputs alone.
+
+    Captured, compiled or plain, it computes the same, and trainings side by side share no random state.
+    """
+
+    def __init__(self, normals: Float[Tensor, "T B n"], uniforms: Float[Tensor, "T B u"]) -> None:
+        self.normals, self.uniforms = normals, uniforms
+
+    def at(self, frame: int) -> "FrameNoise":
+        return FrameNoise(self.normals[frame], self.uniforms[frame])
+
+
+class FrameNoise:
+    """One frame's share of the noise."""
+
+    def __init__(self, normals: Float[Tensor, "B n"], uniforms: Float[Tensor, "B u"]) -> None:
+        self.normals, self.uniforms = normals, uniforms
+
+    def normal(self, like: Tensor) -> Tensor:
+        taken, self.normals = deal(self.normals, like)
+        return taken
+
+    def uniform(self, like: Tensor) -> Tensor:
+        taken, self.uniforms = deal(self.uniforms, like)
+        return taken
+
+
+def deal(numbers: Float[Tensor, "B n"], like: Tensor) -> tuple[Tensor, Tensor]:
+    """The first numbers of each clip in the shape of `like`, and those that are left."""
+    count = like[0].numel()
+    assert numbers.shape[1] >= count, "more noise is asked for than was drawn"
+    return numbers[:, :count].unflatten(1, like.shape[1:]), numbers[:, count:]
+
+
 @dataclass(frozen=True)
 class Relaxed(Analytic):
     """Training: reparameterised normals and Gumbel-relaxed presence, so that gradients reach everything."""
 
     temperature: float | Tensor
+    noise: Noise | FrameNoise | None = None
+    """None: drawn when it is needed."""
+
+    def at(self, frame: int) -> "Relaxed":
+        return Relaxed(self.temperature, self.noise.at(frame) if isinstance(self.noise, Noise) else None)
 
     def normal(self, q: Normal) -> Tensor:
+        if isinstance(self.noise, FrameNoise):
+            return q.mean + q.std * self.noise.normal(q.mean)
         return q.sample()
 
     def presence(self, logits: Tensor) -> Tensor:
-        uniform = torch.rand_like(logits).clamp(1e-6, 1 - 1e-6)
-        return ((logits + torch.logit(uniform)) / self.temperature).sigmoid()
+        uniform = self.noise.uniform(logits) if isinstance(self.noise, FrameNoise) else torch.rand_like(logits)
+        return ((logits + torch.logit(uniform.clamp(1e-6, 1 - 1e-6))) / self.temperature).sigmoid()
 
 
 @dataclass(frozen=True)
 class Mode(Analytic):
     """Tracking: the most likely values; presence as its probability, so that thresholds mean something."""
+
+    def at(self, frame: int) -> "Mode":
+        return self
 
     def normal(self, q: Normal) -> Tensor:
         return q.mean
@@ -133,6 +183,9 @@ class Exact:
 
     Rejection is a deterministic part of the model and of the posterior alike, so it cancels.
     """
+
+    def at(self, frame: int) -> "Exact":
+        return self
 
     def normal(self, q: Normal) -> Tensor:
         return q.sample()

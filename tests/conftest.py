@@ -1,15 +1,18 @@
 """One thread per test process, and every shape that the rooms of `scalor.model` promise is checked as tests run."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
-import model.checking  # noqa: F401 (this directory is on the path; the hook finds the checker by name)
 import torch
 from jaxtyping import install_import_hook
 
 ROOMS = Path(__file__).parent.parent / "scalor" / "model"
-# Not the loop over time itself: the checker's wrapper hides from torch.inference_mode that `stream` is a generator.
-install_import_hook(
-    [f"scalor.model.{file.stem}" for file in sorted(ROOMS.glob("[a-z]*.py")) if file.stem != "scalor"],
-    "model.checking.checked",
-)
+# The compiler cannot see through the checker. So not on a GPU, where the time step is compiled, and not for
+# `scalor.kernels`, whose functions are compiled in their own tests.
+if find_spec("beartype") is not None and not torch.cuda.is_available():
+    import model.checking  # noqa: F401 (this directory is on the path; the hook finds the checker by name)
+
+    # Not the loop over time itself: the checker's wrapper hides from torch.inference_mode that `stream` is a generator.
+    rooms = [f"scalor.model.{file.stem}" for file in sorted(ROOMS.glob("[a-z]*.py")) if file.stem != "scalor"]
+    install_import_hook(rooms, "model.checking.checked")
 torch.set_num_threads(1)

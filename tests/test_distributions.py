@@ -10,6 +10,7 @@ from scalor.distributions import (
     REJECTED_PRESENCE,
     Exact,
     Mode,
+    Noise,
     Normal,
     Relaxed,
     kl_bernoulli,
@@ -129,6 +130,71 @@ def test_draws_have_the_mean_and_spread_of_their_normal(estimator: Relaxed | Exa
     draws = estimator.normal(many(Q))
     assert_mean(draws, Q.mean)
     torch.testing.assert_close(draws.std(0), Q.std, rtol=0.05, atol=0)
+
+
+def drawn(count: int, clips: int = 3, frames: int = 2) -> Noise:
+    return Noise(torch.randn(frames, clips, count), torch.rand(frames, clips, count))
+
+
+def test_noise_is_dealt_in_order_and_each_number_once() -> None:
+    noise = drawn(12)
+    for frame in (0, 1, 0):  # a frame's noise can be asked for again
+        share = noise.at(frame)
+        normals = [share.normal(torch.empty(3, *shape)) for shape in ((5,), (2, 3), (1, 1))]
+        uniforms = [share.uniform(torch.empty(3, 4)) for _ in range(3)]
+        assert [part.shape for part in normals] == [(3, 5), (3, 2, 3), (3, 1, 1)]
+        assert torch.equal(torch.cat([part.flatten(1) for part in normals], 1), noise.normals[frame])
+        assert torch.equal(torch.cat(uniforms, 1), noise.uniforms[frame])
+
+
+def test_more_noise_than_was_drawn_is_refused() -> None:
+    share = drawn(7).at(0)
+    share.normal(torch.empty(3, 2, 3))
+    for ask in (share.normal, share.uniform):
+        with pytest.raises(AssertionError, match="more noise is asked for than was drawn"):
+            ask(torch.empty(3, 8))
+    with pytest.raises(AssertionError, match="more noise"):
+        share.normal(torch.empty(3, 2))
+    assert share.normal(torch.empty(3, 1)).shape == (3, 1)
+    with pytest.raises(IndexError):
+        drawn(7).at(2)
+
+
+def test_the_same_noise_gives_the_same_draws() -> None:
+    noise, q, logits = drawn(7), Normal(torch.randn(3, 7), torch.rand(3, 7)), torch.randn(3, 7)
+    draws = []
+    for frame in (0, 0, 1):
+        relaxed = Relaxed(0.5, noise).at(frame)
+        draws.append((relaxed.normal(q), relaxed.presence(logits)))
+    for first, second, other in zip(*draws, strict=True):
+        assert torch.equal(first, second)
+        assert not (first == other).any()
+    assert torch.equal(draws[0][0], q.mean + q.std * noise.normals[0])
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, torch.tensor(2.0)])
+def test_noise_drawn_beforehand_is_distributed_like_noise_drawn_when_needed(temperature: float | Tensor) -> None:
+    noise = Noise(torch.randn(1, DRAWS, 4).double(), torch.rand(1, DRAWS, 7).double())
+    dealt, plain = Relaxed(temperature, noise).at(0), Relaxed(temperature).at(0)
+    draws, other = dealt.normal(many(Q)), plain.normal(many(Q))
+    assert draws.shape == other.shape
+    assert_mean(draws, Q.mean)
+    torch.testing.assert_close(draws.std(0), Q.std, rtol=0.05, atol=0)
+    logits = LOGITS.expand(DRAWS, -1)
+    here, there = dealt.presence(logits), plain.presence(logits)
+    assert here.shape == there.shape
+    assert_mean(here - there, torch.zeros(7))
+    assert_mean(here.square() - there.square(), torch.zeros(7))
+
+
+def test_noise_of_exactly_0_and_1_gives_finite_presence() -> None:
+    noise = Noise(torch.zeros(1, 2, 0), torch.tensor([[[0.0], [1.0]]]))
+    logits = torch.zeros(2, 1, requires_grad=True)
+    presence = Relaxed(0.5, noise).at(0).presence(logits)
+    (gradient,) = torch.autograd.grad(presence.sum(), logits)
+    assert presence[0] < 0.01
+    assert presence[1] > 0.99
+    assert gradient.isfinite().all()
 
 
 def test_the_mode_is_the_mean_and_the_probability() -> None:

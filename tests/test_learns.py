@@ -15,7 +15,9 @@ from scalor.training.step import METRICS, TrainingStep
 
 
 @pytest.mark.slow
-def test_some_hundred_steps_explain_half_of_what_a_black_frame_leaves() -> None:
+def test_some_hundred_steps_explain_two_thirds_of_what_a_black_frame_leaves() -> None:
+    """Blobs that are not yet objects leave more than half, and training rests there for a while before it finds them;
+    once it does, much less than a third is left."""
     config = get_preset("shapes-tiny")
     config = replace(config, train=replace(config.train, lengths=((0, 1),), batch=16))
     torch.manual_seed(0)
@@ -26,7 +28,7 @@ def test_some_hundred_steps_explain_half_of_what_a_black_frame_leaves() -> None:
     errors = [
         float(step(number, anneals(config.train, number))[METRICS.index("squared_error")]) for number in range(900)
     ]
-    assert sum(errors[-50:]) / 50 < 0.5 * black
+    assert sum(errors[-50:]) / 50 < black / 3
 
 
 def test_the_shipped_weights_track_unseen_clips() -> None:

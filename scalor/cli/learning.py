@@ -3,41 +3,138 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
 
 from scalor.cli import overrides
 from scalor.cli.main import as_json, print_json
+from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.presets import get_preset
 from scalor.training import checkpoint
-from scalor.training.loop import train as run_training
-from scalor.training.loop import write_text
+from scalor.training.loop import Job, TrainingResult, train_together, write_text
+
+
+class Planned(NamedTuple):
+    """A run that is asked for."""
+
+    preset: str
+    job: Job
+
+
+class Trained(NamedTuple):
+    """A run at its end, measured."""
+
+    preset: str
+    document: dict[str, Any]
+    measured: report.Report
 
 
 def train(arguments: argparse.Namespace, words: list[str]) -> int:
-    config = overrides.apply(get_preset(arguments.preset), words)
+    side_by_side = arguments.seeds is not None or len(arguments.preset) > 1
+    planned = plan_several(arguments, words) if side_by_side else [plan_one(arguments, words)]
     device = checkpoint.pick_device(arguments.device)
-    folder = Path(arguments.out or f"runs/{arguments.preset}")
-    result = run_training(config, folder, device, arguments.resume)
-    if result.stopped:
-        print(f"stopped at step {result.step}; go on with --resume", file=sys.stderr)
-        return 128 + result.stopped
-    measured = report.evaluate(result.model, config, arguments.clips)
+    outcomes = train_together([run.job for run in planned], device, arguments.resume)
+    results, broken, stopped = [], [], 0
+    for run, outcome in zip(planned, outcomes, strict=True):
+        where = f"{run.job.folder}: " if side_by_side else ""
+        if isinstance(outcome, InputError):
+            broken.append(f"{where}{outcome}")
+            continue
+        results.append((run, outcome))
+        if outcome.stopped:
+            stopped = outcome.stopped
+            print(f"{where}stopped at step {outcome.step}; go on with --resume", file=sys.stderr)
+    if results and not stopped:
+        show([measure(run, result, arguments.clips, device) for run, result in results], side_by_side, arguments.json)
+    for sentence in broken:
+        print(f"scalor: {sentence}", file=sys.stderr)
+    return 128 + stopped if stopped else 2 if broken else 0
+
+
+def plan_one(arguments: argparse.Namespace, words: list[str]) -> Planned:
+    (preset,) = arguments.preset
+    config = overrides.apply(get_preset(preset), words)
+    return Planned(preset, Job(config, Path(arguments.out or f"runs/{preset}")))
+
+
+def plan_several(arguments: argparse.Namespace, words: list[str]) -> list[Planned]:
+    """Every preset with every seed (none given: with its own), each in a folder that is named so."""
+    seed = dict(overrides.pairs(words)).get("train.seed")
+    if arguments.seeds and seed is not None:
+        seeds = " ".join(map(str, arguments.seeds))
+        raise InputError(f"--seeds is {seeds} and --train.seed is {seed}: both name the seed, so leave one out.")
+    variants = [(f"-seed{seed}", ["--train.seed", str(seed)]) for seed in arguments.seeds or []] or [("", [])]
+    folder = Path(arguments.out or "runs")
+    return [
+        Planned(preset, Job(overrides.apply(get_preset(preset), [*words, *more]), folder / f"{preset}{suffix}"))
+        for preset in arguments.preset
+        for suffix, more in variants
+    ]
+
+
+def measure(run: Planned, result: TrainingResult, clips: int, device: torch.device) -> Trained:
+    config, folder = run.job.config, run.job.folder
+    measured = report.evaluate(result.model, config, clips)
     document = {
         "folder": str(folder),
         "step": result.step,
         "seconds": result.seconds,
         "skipped_steps": result.skipped,
         "provenance": checkpoint.provenance(config, result.step, device),
-        "clips": arguments.clips,
+        "clips": clips,
         "metrics": measured.to_dict(),
     }
     write_text(folder / "metrics.json", as_json(document))
-    if arguments.json:
-        print_json(document)
+    return Trained(run.preset, document, measured)
+
+
+def show(trained: list[Trained], side_by_side: bool, json: bool) -> None:
+    documents = [run.document for run in trained]
+    if json:
+        print_json(documents if side_by_side else documents[0])
+    elif side_by_side:
+        print("\n".join([*rows(trained), *spreads(trained)]))
     else:
-        print(f"trained {result.step} steps in {result.seconds:.0f} s into {folder}")
-        print(table(measured))
-    return 0
+        document = documents[0]
+        print(f"trained {document['step']} steps in {document['seconds']:.0f} s into {document['folder']}")
+        print(table(trained[0].measured))
+
+
+def rows(trained: list[Trained]) -> list[str]:
+    """A line a run."""
+    width = max(len(run.document["folder"]) for run in trained)
+    names = ("steps", "seconds", "strict MOTA", "paper MOTA", "IoU MOTA", "HOTA", "count MAE", "MSE")
+    lines = [f"{'run':<{width}}" + "".join(f"{name:>{len(name) + 4}}" for name in names)]
+    for _, document, measured in trained:
+        tracking = measured.tracking
+        values = (
+            f"{document['step']}",
+            f"{document['seconds']:.0f}",
+            *(f"{gate.mota:.3f}" for gate in (tracking.strict, tracking.paper, tracking.iou)),
+            f"{tracking.hota:.3f}",
+            f"{tracking.count_mae:.3f}",
+            f"{measured.mse:.4f}",
+        )
+        cells = "".join(f"{value:>{len(name) + 4}}" for name, value in zip(names, values, strict=True))
+        lines.append(f"{document['folder']:<{width}}{cells}")
+    return lines
+
+
+def spreads(trained: list[Trained]) -> list[str]:
+    """Of every preset that several seeds were trained of, the mean and the range of MOTA."""
+    lines = []
+    for preset in dict.fromkeys(run.preset for run in trained):
+        seeds = [run.measured.tracking for run in trained if run.preset == preset]
+        if len(seeds) > 1:
+            strict, paper = spread([one.strict.mota for one in seeds]), spread([one.paper.mota for one in seeds])
+            lines.append(f"{preset}, {len(seeds)} seeds: strict MOTA {strict}, paper MOTA {paper}")
+    return lines
+
+
+def spread(values: list[float]) -> str:
+    return f"{sum(values) / len(values):.3f} ({min(values):.3f}..{max(values):.3f})"
 
 
 def evaluate(arguments: argparse.Namespace) -> int:

@@ -15,6 +15,8 @@ from scalor.errors import InputError
 
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
 
+Document = dict[str, Any] | list[dict[str, Any]]
+
 
 class Parser(argparse.ArgumentParser):
     """Complains in one sentence, like everything else here."""
@@ -57,9 +59,23 @@ def parser() -> Parser:
             sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
         return sub
 
-    train = command("train", "Train a model from a preset; any setting can be overridden by its dotted name.")
-    train.add_argument("preset", help="name of a preset (`scalor presets` lists them)")
-    train.add_argument("--out", default=None, help="run folder (default: runs/PRESET)")
+    train = command("train", "Train models from presets; any setting can be overridden by its dotted name.")
+    train.add_argument(
+        "preset", nargs="+", help="name of a preset (`scalor presets` lists them); several train side by side"
+    )
+    train.add_argument(
+        "--seeds",
+        type=natural,
+        nargs="+",
+        metavar="SEED",
+        default=None,
+        help="train every preset with each of these seeds, side by side, into folders PRESET-seedSEED",
+    )
+    train.add_argument(
+        "--out",
+        default=None,
+        help="run folder (default: runs/PRESET); side by side, the folder of the run folders (default: runs)",
+    )
     train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
     train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
     train.epilog = settings_help()
@@ -204,11 +220,11 @@ def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
             return listing.info(arguments)
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: Document) -> None:
     print(as_json(document), end="")
 
 
-def as_json(document: dict[str, Any]) -> str:
+def as_json(document: Document) -> str:
     """One document; what could not be measured is null."""
     return json.dumps(without_nan(document), indent=2) + "\n"
 

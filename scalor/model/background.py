@@ -21,22 +21,20 @@ HIDDEN = 64
 
 
 class Backdrop(NamedTuple):
-    """The background of one frame."""
+    """The background of T frames."""
 
-    picture: Float[Tensor, "B 3 H W"]
-    z_bg: Float[Tensor, "B bg"]
-    kl: Float[Tensor, " B"]
+    picture: Float[Tensor, "T*B 3 H W"]
+    kl: Float[Tensor, "T B"]
+    memory: "BackgroundMemory"
 
 
-class Recollection(NamedTuple):
-    """What the past says of this frame's background."""
+class BackgroundMemory(NamedTuple):
+    """What the prior remembers of the backgrounds so far."""
 
-    prior: Normal
     hidden: Float[Tensor, "B hidden"]
-
-    def memory(self, z_bg: Float[Tensor, "B bg"]) -> Float[Tensor, "B memory"]:
-        """What to remember once this frame's latent is known."""
-        return torch.cat([self.hidden, z_bg], -1)
+    z_bg: Float[Tensor, "B bg"]
+    fresh: bool
+    """Whether no frame has been seen yet."""
 
 
 class Background(nn.Module):
@@ -59,36 +57,57 @@ class Background(nn.Module):
             nn.Conv2d(16, 3, 3, padding=1),
         )
 
-    def empty(self, clips: int, like: Tensor) -> Float[Tensor, "B memory"]:
-        return torch.zeros(clips, HIDDEN + self.latent, device=like.device, dtype=torch.float32)
+    def empty(self, clips: int, like: Tensor) -> BackgroundMemory:
+        def zeros(width: int) -> Tensor:
+            return torch.zeros(clips, width, device=like.device, dtype=torch.float32)
 
-    def recall(self, memory: Float[Tensor, "B memory"], first: bool) -> Recollection:
-        """The prior: standard normal in the first frame, then what the past suggests.
+        return BackgroundMemory(zeros(HIDDEN), zeros(self.latent), fresh=True)
 
-        The last frame's latent is taken in now and not then, so that this frame's gradients reach the RNN.
-        """
-        hidden, z_bg = memory.split([HIDDEN, self.latent], -1)
-        if first:
-            return Recollection(Normal.standard(z_bg), hidden)
-        hidden = self.cell(z_bg, hidden).float()
+    def recall(self, memory: BackgroundMemory) -> Float[Tensor, "B hidden"]:
+        """The state of the prior's RNN with the last frame taken in."""
+        hidden: Tensor = self.cell(memory.z_bg, memory.hidden).float()
+        return hidden
+
+    def expect(self, hidden: Float[Tensor, "*shape hidden"]) -> Normal:
+        """The prior after what has been: p(z_bg_t | z_bg_<t)."""
         mean, raw = self.transition(hidden).float().chunk(2, -1)
-        return Recollection(Normal(mean, positive(raw)), hidden)
+        return Normal(mean, positive(raw))
 
     def forward(
         self,
-        image: Float[Tensor, "B 3 H W"],
-        foreground: Float[Tensor, "B 1 H W"],
-        prior: Normal,
+        images: Float[Tensor, "T B 3 H W"],
+        foreground: Float[Tensor, "T B 1 H W"],
+        noise: Float[Tensor, "T B bg"],
+        memory: BackgroundMemory,
         estimator: Estimator,
+        cut_gradients: bool = False,
     ) -> Backdrop:
-        """The posterior: what is behind the objects."""
-        seen = self.encoder(torch.cat([image, 1 - foreground], 1))
-        pooled = adaptive_avg_pool2d(seen, START).flatten(1)
+        """The posterior: what is behind the objects, in all frames at once; only the prior's RNN goes by frame."""
+        seen = self.encoder(torch.cat([images, 1 - foreground], 2).flatten(0, 1))
+        pooled = adaptive_avg_pool2d(seen, START).flatten(1).unflatten(0, images.shape[:2])
         mean, raw = self.posterior(pooled).float().chunk(2, -1)
         q = Normal(mean, positive(raw))
-        z_bg = estimator.normal(q)
+        z_bg = q.mean + q.std * noise
+        hiddens, priors = [], [Normal.standard(z_bg[:1])] if memory.fresh else []
+        for t in range(len(images)):
+            hidden = memory.hidden
+            if not memory.fresh:
+                hidden = self.recall(memory)
+                hiddens.append(hidden)
+            memory = BackgroundMemory(hidden, z_bg[t].detach() if cut_gradients else z_bg[t], fresh=False)
+        if hiddens:
+            priors.append(self.expect(torch.stack(hiddens)))
+        prior = Normal(torch.cat([p.mean for p in priors]), torch.cat([p.std for p in priors]))
         kl = estimator.normal_cost(q, prior, z_bg).sum(-1)
-        return Backdrop(self.draw(z_bg, image.shape[-2:]), z_bg, kl)
+        return Backdrop(self.draw(z_bg.flatten(0, 1), images.shape[-2:]), kl, memory)
+
+    def dream(
+        self, memory: BackgroundMemory, frame: tuple[int, int], estimator: Estimator
+    ) -> tuple[Float[Tensor, "B 3 H W"], BackgroundMemory]:
+        """The prior: the background goes on unseen for a frame."""
+        hidden = memory.hidden if memory.fresh else self.recall(memory)
+        z_bg = estimator.normal(Normal.standard(memory.z_bg) if memory.fresh else self.expect(hidden))
+        return self.draw(z_bg, frame), BackgroundMemory(hidden, z_bg, fresh=False)
 
     def draw(self, z_bg: Float[Tensor, "B bg"], frame: tuple[int, int] | torch.Size) -> Tensor:
         seed = self.unfold(z_bg).view(-1, 32, START, START)

@@ -1,10 +1,12 @@
-"""Networks that draw: an object's colours and mask from z_what, by sub-pixel convolution."""
+"""Networks that draw: an object's colours and mask from z_what."""
 
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+from scalor.model.encoders import PATCH_FEATURES, PATCHES
 
 MASK_ON = 0.3
 """A pixel of a sprite belongs to its object when the mask is above this."""
@@ -23,23 +25,21 @@ class Sprite(NamedTuple):
 
 
 class GlimpseDecoder(nn.Module):
-    """z_what -> colour and mask, both in [0, 1]."""
+    """z_what -> colour and mask, both in [0, 1]: 4 by 4 patches, each drawn alike from its own part of a hidden
+    layer. Matrix products alone, as in the encoder."""
 
     def __init__(self, what: int, glimpse: int) -> None:
         super().__init__()
-        self.start = glimpse // 4
-        self.width = 32
-        self.unfold = nn.Sequential(nn.Linear(what, self.width * self.start**2), nn.CELU())
-        self.draw = nn.Sequential(
-            nn.Conv2d(self.width, 4 * 16, 3, padding=1),
-            nn.PixelShuffle(2),
+        self.patch = glimpse // PATCHES
+        self.all = nn.Sequential(nn.Linear(what, PATCHES**2 * PATCH_FEATURES), nn.CELU())
+        self.each = nn.Sequential(
+            nn.Linear(PATCH_FEATURES, 2 * PATCH_FEATURES),
             nn.CELU(),
-            nn.Conv2d(16, 4 * 4, 3, padding=1),
-            nn.PixelShuffle(2),
+            nn.Linear(2 * PATCH_FEATURES, 4 * self.patch**2),
         )
 
     def forward(self, what: Float[Tensor, "B N what"]) -> Sprite:
-        b, n, _ = what.shape
-        seed = self.unfold(what).view(b * n, self.width, self.start, self.start)
-        drawn = torch.sigmoid(self.draw(seed).float()).unflatten(0, (b, n))
+        patches = self.each(self.all(what).unflatten(-1, (PATCHES, PATCHES, PATCH_FEATURES)))
+        split = torch.sigmoid(patches.float()).unflatten(-1, (4, self.patch, self.patch))  # [B, N, 4, 4, 4, p, p]
+        drawn = split.permute(0, 1, 4, 2, 5, 3, 6).flatten(-2).flatten(-3, -2)  # [B, N, 4, P, P]
         return Sprite(drawn[:, :, :3], drawn[:, :, 3:])

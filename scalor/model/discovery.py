@@ -7,18 +7,48 @@ propagated objects already explain are rejected; the rest may be born.
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import celu, pad
 
 from scalor.config import ModelConfig
 from scalor.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
+from scalor.kernels import crop
 from scalor.model.appearance import Appearance
+from scalor.model.costs import Costs, split_costs
 from scalor.model.decoders import MASK_ON, Sprite
-from scalor.model.geometry import crop, size_within
+from scalor.model.geometry import size_within
 from scalor.model.state import ObjectState
 
 EXPLAINED = 0.1
 """A pixel above this in the propagated mask is explained in the rejection test."""
+
+
+class Proposals(NamedTuple):
+    """What was inferred of every cell's presence and of the latents of the D cells looked at closely."""
+
+    logits: Float[Tensor, "B G"]
+    """Of presence, for every cell."""
+    presence: Float[Tensor, "B G"]
+    cells: Int[Tensor, "B D"]
+    """Where the proposals come from, most present first."""
+    posterior: Normal
+    latent: Float[Tensor, "B D latents"]
+    rejected: Float[Tensor, "B D"]
+
+    @property
+    def proposed(self) -> Float[Tensor, "B D"]:
+        """The presence of the proposals before rejection."""
+        return self.presence.gather(1, self.cells)
+
+    def costs(self, presence_prior: float | Tensor, estimator: Estimator) -> Costs:
+        """Against the prior of a new object in every cell."""
+        prior_logits = logit(presence_prior, self.logits)
+        presence = estimator.presence_cost(self.logits, prior_logits, self.presence).sum(-1)
+        refused = estimator.rejection_cost(self.logits.gather(1, self.cells), prior_logits.gather(1, self.cells))
+        charged = estimator.charged(self.proposed, self.proposed * (1 - self.rejected))
+        latents = estimator.normal_cost(self.posterior, Normal.standard(self.latent), self.latent)
+        return split_costs(presence + (self.rejected * refused).sum(-1), latents * charged[..., None])
 
 
 class Discovered(NamedTuple):
@@ -26,13 +56,7 @@ class Discovered(NamedTuple):
 
     objects: ObjectState
     sprite: Sprite
-    kl_presence: Float[Tensor, " B"]
-    kl_where: Float[Tensor, " B"]
-    kl_what: Float[Tensor, " B"]
-    kl_depth: Float[Tensor, " B"]
-    wanted: Float[Tensor, " B"]
-    """Cells that wanted a birth, whether or not a proposal was granted."""
-    rejected: Float[Tensor, " B"]
+    proposals: Proposals
 
 
 class Discovery(nn.Module):
@@ -41,62 +65,67 @@ class Discovery(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        mask_features = config.feature_dim // 2
-        self.mask_encoder = nn.Sequential(nn.Conv2d(1, mask_features, config.cell, config.cell), nn.CELU())
-        self.mix = nn.Sequential(
-            nn.Conv2d(config.feature_dim + mask_features, config.feature_dim, 3, padding=1), nn.CELU()
-        )
+        cells, (height, width) = config.feature_dim, config.cell
+        self.from_features = nn.Conv2d(cells, cells, 3, padding=1)
+        self.from_mask = nn.Linear(9 * height * width, cells, bias=False)
         # presence, then mean and raw std of where (4) and depth (1)
-        self.heads = nn.Conv2d(config.feature_dim, 1 + 2 * 5, 1)
+        self.heads = nn.Linear(cells, 1 + 2 * 5)
         nn.init.normal_(self.heads.weight, std=0.02)
         self.register_buffer("typical", torch.tensor(config.object_size[::-1]), persistent=False)
 
+    def prepare(self, features: Float[Tensor, "T B F Gh Gw"]) -> Float[Tensor, "T B G F"]:
+        """What the features say of every cell; it does not depend on the objects, so all frames go at once."""
+        mixed = self.from_features(features.flatten(0, 1)).flatten(2).transpose(1, 2)
+        cells: Tensor = mixed.unflatten(0, features.shape[:2])
+        return cells
+
+    def around(self, explained: Float[Tensor, "B 1 H W"]) -> Float[Tensor, "B G around"]:
+        """What is explained in every cell and the eight around it."""
+        height, width = self.config.cell
+        padded = pad(explained[:, 0], (width, width, height, height))
+        windows = padded.unfold(1, 3 * height, height).unfold(2, 3 * width, width)  # [B, Gh, Gw, 3h, 3w]
+        return windows.flatten(1, 2).flatten(2)
+
     def forward(
         self,
-        features: Float[Tensor, "B F Gh Gw"],
+        prepared: Float[Tensor, "B G F"],
         explained: Float[Tensor, "B 1 H W"],
         image: Float[Tensor, "B 3 H W"],
         appearance: Appearance,
         count: int,
-        presence_prior: float | Tensor,
         estimator: Estimator,
+        sparing: bool = False,
     ) -> Discovered:
-        """The posterior: what this frame shows that the propagated objects do not explain."""
-        mixed = self.mix(torch.cat([features, self.mask_encoder(explained)], 1))
-        heads = self.heads(mixed).float().flatten(2).transpose(1, 2)  # [B, G, 11]
-        logits = PRESENCE_LIMIT * torch.tanh(heads[..., 0])
-        prior_logits = logit(presence_prior, logits)  # [B, G]
-        presence = estimator.presence(logits)  # [B, G]
-        kl_presence = estimator.presence_cost(logits, prior_logits, presence).sum(-1)
+        """The posterior: what this frame shows that the propagated objects do not explain.
 
-        presence_top, cells = presence.topk(count, -1)
+        `sparing` looks closely only at cells present enough for a birth.
+        """
+        mixed = celu(prepared + self.from_mask(self.around(explained)))
+        heads = self.heads(mixed).float()  # [B, G, 11]
+        logits = PRESENCE_LIMIT * torch.tanh(heads[..., 0])
+        presence = estimator.presence(logits)  # [B, G]
+        if sparing:
+            count = min(count, max(1, int((presence > self.config.birth_presence).sum(-1).max())))
+
+        cells = presence.topk(count, -1).indices
         chosen = heads.gather(1, cells[..., None].expand(-1, -1, heads.shape[-1]))
         mean, raw = chosen[..., 1:].chunk(2, -1)
         posterior = Normal(mean, positive(raw))
-        latent = estimator.normal(posterior)
-        z_where, z_depth = latent.split([4, 1], -1)
-        where = self.place(z_where, cells, features.shape[-1])
+        z_where, z_depth = estimator.normal(posterior).split([4, 1], -1)
+        where = self.place(z_where, cells, image.shape[-1] // self.config.cell[1])
 
         q_what = appearance.infer(crop(image, where, self.config.glimpse))
         z_what = estimator.normal(q_what)
         sprite = appearance.draw(z_what)
         rejected = self.reject(sprite, where, explained)
-        accepted = (presence_top * (1 - rejected))[..., None]
-
-        charged = estimator.charged(presence_top[..., None], accepted)
-        costs = estimator.normal_cost(posterior, Normal.standard(latent), latent) * charged
-        what_cost = estimator.normal_cost(q_what, Normal.standard(z_what), z_what) * charged
-        rejection = rejected * estimator.rejection_cost(logits.gather(1, cells), prior_logits.gather(1, cells))
-        return Discovered(
-            objects=self.newborn(where, z_where, z_what, z_depth, accepted, sprite),
-            sprite=sprite,
-            kl_presence=kl_presence + rejection.sum(-1),
-            kl_where=costs[..., :4].sum((1, 2)),
-            kl_what=what_cost.sum((1, 2)),
-            kl_depth=costs[..., 4:].sum((1, 2)),
-            wanted=(presence > self.config.birth_presence).sum(-1).float(),
-            rejected=(rejected * (presence_top > self.config.birth_presence)).sum(-1),
+        latent = torch.cat([z_where, z_what, z_depth], -1)
+        whole = Normal(
+            torch.cat([mean[..., :4], q_what.mean, mean[..., 4:]], -1),
+            torch.cat([posterior.std[..., :4], q_what.std, posterior.std[..., 4:]], -1),
         )
+        proposals = Proposals(logits, presence, cells, whole, latent, rejected)
+        accepted = proposals.proposed * (1 - rejected)
+        return Discovered(self.newborn(where, latent, accepted[..., None], sprite), sprite, proposals)
 
     def imagine(
         self,
@@ -112,12 +141,11 @@ class Discovery(nn.Module):
         presence = (torch.rand(clips, rows * columns, device=explained.device) < rate).float()
         _, cells = (presence + 0.5 * torch.rand_like(presence)).topk(count, -1)  # chance, not place, breaks ties
         presence = presence.gather(1, cells)
-        latent = torch.randn(clips, count, 5 + config.what_dim, device=explained.device)
-        z_where, z_depth, z_what = latent.split([4, 1, config.what_dim], -1)
-        where = self.place(z_where, cells, columns)
-        sprite = appearance.draw(z_what)
+        latent = torch.randn(clips, count, config.latents, device=explained.device)
+        where = self.place(latent[..., :4], cells, columns)
+        sprite = appearance.draw(latent[..., 4:-1])
         accepted = presence * (1 - self.reject(sprite, where, explained))
-        return self.newborn(where, z_where, z_what, z_depth, accepted[..., None], sprite), sprite
+        return self.newborn(where, latent, accepted[..., None], sprite), sprite
 
     def place(self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int) -> Float[Tensor, "B D 4"]:
         """Centre within one cell of the cell's own; size within the configured range."""
@@ -143,25 +171,13 @@ class Discovery(nn.Module):
             share = (own * taken).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return (share >= self.config.rejection_overlap).float()
 
-    def newborn(
-        self,
-        where: Tensor,
-        z_where: Tensor,
-        z_what: Tensor,
-        z_depth: Tensor,
-        presence: Tensor,
-        sprite: Sprite,
-    ) -> ObjectState:
+    def newborn(self, where: Tensor, latent: Tensor, presence: Tensor, sprite: Sprite) -> ObjectState:
         """Proposals as objects: alive when present enough and to be seen. A newborn has not moved yet."""
         clips, count, _ = where.shape
-        config = self.config
         return ObjectState(
             where=where,
-            z_where=torch.cat([torch.zeros_like(z_where[..., :2]), z_where[..., 2:]], -1),
-            z_what=z_what,
-            z_depth=z_depth,
+            latent=torch.cat([torch.zeros_like(latent[..., :2]), latent[..., 2:]], -1),
             presence=presence,
-            tracker=where.new_zeros(clips, count, config.tracker_dim),
-            prior=where.new_zeros(clips, count, config.prior_dim),
-            alive=((presence > config.birth_presence) & sprite.shows).to(where.dtype),
+            tracker=where.new_zeros(clips, count, self.config.tracker_dim),
+            alive=((presence > self.config.birth_presence) & sprite.shows).to(where.dtype),
         )

@@ -1,15 +1,21 @@
-"""The evidence lower bound, term by term."""
+"""Frames that were seen, explained all at once: drawn, charged for term by term (the evidence lower bound)."""
 
+import math
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scalor.distributions import Normal
-from scalor.model.background import Backdrop
-from scalor.model.discovery import Discovered
-from scalor.model.propagation import Propagated
+from scalor.config import ModelConfig
+from scalor.distributions import Estimator
+from scalor.model.background import BackgroundMemory
+from scalor.model.costs import Costs
+from scalor.model.discovery import Proposals
+from scalor.model.rendering import Foreground, compose, draw
+from scalor.model.stacking import together
+from scalor.model.world import Past, Seen, World
 
 
 @dataclass(frozen=True)
@@ -36,30 +42,6 @@ class ElboTerms:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def elbo_terms(
-    image: Float[Tensor, "B 3 H W"],
-    picture: Float[Tensor, "B 3 H W"],
-    sigma: float,
-    propagated: Propagated | None,
-    discovered: Discovered,
-    backdrop: Backdrop | None,
-) -> ElboTerms:
-    """The terms of one frame; what there was none of costs nothing."""
-    nothing = torch.zeros_like(discovered.kl_presence)
-    return ElboTerms(
-        log_likelihood=Normal(picture, torch.full_like(picture, sigma)).log_prob(image).sum((1, 2, 3)),
-        kl_discovered_presence=discovered.kl_presence,
-        kl_discovered_where=discovered.kl_where,
-        kl_discovered_what=discovered.kl_what,
-        kl_discovered_depth=discovered.kl_depth,
-        kl_propagated_presence=propagated.kl_presence if propagated else nothing,
-        kl_propagated_where=propagated.kl_where if propagated else nothing,
-        kl_propagated_what=propagated.kl_what if propagated else nothing,
-        kl_propagated_depth=propagated.kl_depth if propagated else nothing,
-        kl_background=backdrop.kl if backdrop else nothing,
-    )
-
-
 @dataclass(frozen=True)
 class Activity:
     """What the model was busy with, per clip and frame; the guards watch these."""
@@ -83,15 +65,116 @@ class Activity:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def total(records: list[ElboTerms]) -> ElboTerms:
-    """Sum over time."""
-    return ElboTerms(*(torch.stack(values).sum(0) for values in _columns(records)))
+class Painting(NamedTuple):
+    """T frames as the model draws them."""
+
+    picture: Float[Tensor, "T*B 3 H W"]
+    background: Float[Tensor, "T*B 3 H W"] | None
+    foreground: Foreground
+    kl_background: Float[Tensor, "T B"]
+    memory: BackgroundMemory | None
 
 
-def overall(records: list[Activity]) -> Activity:
-    """Mean over time."""
-    return Activity(*(torch.stack(values).mean(0) for values in _columns(records)))
+class Explained(NamedTuple):
+    """T frames, drawn and charged for."""
+
+    terms: ElboTerms
+    activity: Activity
+    painting: Painting
+    past: Past
+    """What the priors remember after them."""
 
 
-def _columns(records: list[ElboTerms] | list[Activity]) -> list[list[Tensor]]:
-    return [[getattr(record, field.name) for record in records] for field in fields(records[0])]
+def explain(
+    world: World,
+    images: Float[Tensor, "T B 3 H W"],
+    seen: list[Seen],
+    past: Past,
+    estimator: Estimator,
+    presence_prior: float | Tensor,
+    cut_gradients: bool = False,
+) -> Explained:
+    """The frames of `seen`, after a `past`. With `cut_gradients` no gradient goes from a frame to those before."""
+    steps, clips = images.shape[:2]
+    painting = paint(world, images, seen, past.background, estimator, cut_gradients)
+    followed = [one.following for one in seen if one.following]
+    free = Costs(*torch.zeros(4, clips, device=images.device))
+    propagated, memory = free, past.objects
+    if followed:
+        transition, memory = world.propagation.prior([one.entered for one in followed], past.objects)
+        propagated = over_time(together(followed).costs(transition, estimator), clips)
+    # The first frame has more proposals than later ones, so its records do not stack with theirs.
+    groups = [together([one.proposals for one in group]) for group in (seen[:1], seen[1:]) if group]
+    found = [over_time(proposals.costs(presence_prior, estimator), clips) for proposals in groups]
+    discovered = Costs(*(sum(kind[1:], kind[0]) for kind in zip(*found, strict=True)))
+    squared_error = (painting.picture - images.flatten(0, 1)).square().sum((1, 2, 3)).view(steps, clips)
+    terms = ElboTerms(
+        pixel_log_likelihood(squared_error.sum(0), images[:, 0].numel(), world.config.sigma),
+        *discovered,
+        *propagated,
+        painting.kl_background.sum(0),
+    )
+    with torch.no_grad():
+        busy = activity(world.config, seen, groups, painting.foreground, squared_error / images[0, 0].numel())
+    return Explained(terms, busy, painting, Past(memory, painting.memory))
+
+
+def pixel_log_likelihood(squared_error: Float[Tensor, " B"], pixels: int, sigma: float) -> Float[Tensor, " B"]:
+    """Of independent normal pixels, from the sum of their squared errors."""
+    return -0.5 * squared_error / sigma**2 - pixels * (math.log(sigma) + 0.5 * math.log(2 * math.pi))
+
+
+def paint(
+    world: World,
+    images: Float[Tensor, "T B 3 H W"],
+    seen: list[Seen],
+    memory: BackgroundMemory | None,
+    estimator: Estimator,
+    cut_gradients: bool = False,
+) -> Painting:
+    """The objects of all frames over the background."""
+    most = max(one.shown.where.shape[1] for one in seen)
+    foreground = draw(together([one.shown.padded(most) for one in seen]), (images.shape[-2], images.shape[-1]))
+    if world.background is None or memory is None:
+        free = images.new_zeros(images.shape[:2])
+        return Painting(compose(foreground, None), None, foreground, free, None)
+    mask = foreground.mask.detach().unflatten(0, images.shape[:2])
+    noise = torch.stack([one.background_noise for one in seen])
+    behind = world.background(images, mask, noise, memory, estimator, cut_gradients)
+    picture = compose(foreground, behind.picture)
+    return Painting(picture, behind.picture, foreground, behind.kl, behind.memory)
+
+
+def activity(
+    config: ModelConfig,
+    seen: list[Seen],
+    proposals: list[Proposals],
+    foreground: Foreground,
+    squared_error: Float[Tensor, "T B"],
+) -> Activity:
+    """Means over time. `proposals` are the first frame's and then those of all later ones."""
+    steps, clips = squared_error.shape
+
+    def mean(values: Tensor) -> Tensor:
+        return values.view(-1, clips).sum(0) / steps
+
+    births = [(group.presence > config.birth_presence).sum(-1) for group in proposals]
+    excess = [(wanted - group.cells.shape[1]).clamp(min=0) for wanted, group in zip(births, proposals, strict=True)]
+    rejected = [(group.rejected * (group.proposed > config.birth_presence)).sum(-1) for group in proposals]
+    turned_away = torch.cat([one.state.turned_away for one in seen])
+    # In the first frame it is slots that are short.
+    short_of_slots, *short_of_proposals = excess if seen[0].following is None else [0 * excess[0], *excess]
+    return Activity(
+        objects=mean(torch.cat([one.state.objects.alive for one in seen]).sum((1, 2))),
+        discovered=mean(torch.cat([one.state.discovered for one in seen]).sum(1)),
+        turned_away=mean(turned_away) + mean(short_of_slots),
+        crowded_out=mean(torch.cat([0 * short_of_slots, *short_of_proposals])),
+        rejected=mean(torch.cat(rejected)),
+        foreground=mean(foreground.mask.mean((1, 2, 3))),
+        squared_error=squared_error.mean(0),
+    )
+
+
+def over_time(costs: Costs, clips: int) -> Costs:
+    """From each frame of each clip to each clip."""
+    return Costs(*(cost.view(-1, clips).sum(0) for cost in costs))

@@ -11,6 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+PATCHES = 4
+"""A glimpse is so many patches wide and high."""
+PATCH_FEATURES = 64
+
 
 def prime_factors(number: int) -> list[int]:
     factors, divisor = [], 2
@@ -57,32 +61,57 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.features = features
         self.look = shrinking_stack(3, (features // 2, features), cell)
-        self.gates = nn.Conv2d(2 * features, 4 * features, 3, padding=1)
+        self.enter = nn.Conv2d(features, 4 * features, 3, padding=1)
+        self.step = MemoryCell(features)
 
     def empty(self, clips: int, grid: tuple[int, int], like: Tensor) -> Memory:
         zeros = torch.zeros(clips, self.features, *grid, device=like.device, dtype=torch.float32)
         return Memory(zeros, zeros)
 
-    def forward(self, seen: Float[Tensor, "B F Gh Gw"], memory: Memory) -> Memory:
-        """One step in time; `seen` is `look(frame)`, which may run for all frames at once."""
-        gates = self.gates(torch.cat([seen, memory.hidden.to(seen.dtype)], 1)).float()
-        keep, write, show, value = gates.chunk(4, 1)
+    def forward(
+        self, frames: Float[Tensor, "T B 3 H W"], memory: Memory, cut_gradients: bool = False
+    ) -> tuple[Float[Tensor, "T B F Gh Gw"], Memory]:
+        """The features of T frames and what is remembered after them.
+
+        All frames are looked at together; only the memory goes from frame to frame.
+        """
+        entered = self.enter(self.look(frames.flatten(0, 1))).unflatten(0, frames.shape[:2])
+        shown = []
+        for one in entered:
+            memory = self.step(one, memory)
+            shown.append(memory.hidden)
+            if cut_gradients:
+                memory = Memory(memory.hidden.detach(), memory.cell.detach())
+        return torch.stack(shown), memory
+
+
+class MemoryCell(nn.Module):
+    """One step of the ConvLSTM."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.remember = nn.Conv2d(features, 4 * features, 3, padding=1, bias=False)
+
+    def forward(self, entered: Float[Tensor, "B gates Gh Gw"], memory: Memory) -> Memory:
+        keep, write, show, value = (entered + self.remember(memory.hidden)).float().chunk(4, 1)
         cell = (keep + 1).sigmoid() * memory.cell + write.sigmoid() * value.tanh()
         return Memory(show.sigmoid() * cell.tanh(), cell)
 
 
 class GlimpseEncoder(nn.Module):
-    """A glimpse as a code vector."""
+    """A glimpse as a code vector: 4 by 4 patches looked at alike, then all of them together.
+
+    Matrix products alone: convolutions of a few pixels would cost more in starting than in computing.
+    """
 
     def __init__(self, glimpse: int, code: int) -> None:
         super().__init__()
-        side, channels, width = glimpse, 3, 16
-        layers: list[nn.Module] = []
-        while side % 2 == 0 and side > 4:
-            layers += [nn.Conv2d(channels, width, 4, 2, 1), nn.CELU()]
-            side, channels, width = side // 2, width, min(2 * width, 64)
-        self.net = nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side * side, code), nn.CELU())
+        self.patch = glimpse // PATCHES
+        self.each = nn.Sequential(nn.Linear(3 * self.patch**2, PATCH_FEATURES), nn.CELU())
+        self.all = nn.Sequential(nn.Linear(PATCHES**2 * PATCH_FEATURES, code), nn.CELU())
 
     def forward(self, glimpses: Float[Tensor, "B N 3 P P"]) -> Float[Tensor, "B N code"]:
-        codes: Tensor = self.net(glimpses.flatten(0, 1))
-        return codes.view(*glimpses.shape[:2], -1)
+        split = glimpses.unflatten(-1, (PATCHES, self.patch)).unflatten(-3, (PATCHES, self.patch))
+        patches = split.permute(0, 1, 3, 5, 2, 4, 6).flatten(-3)  # [B, N, 4, 4, 3 * patch * patch]
+        code: Tensor = self.all(self.each(patches).flatten(2))
+        return code

@@ -6,63 +6,76 @@ Means are changes to the last latents, so an untrained prior already says "goes 
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Normal, positive
-from scalor.model.state import ObjectState
+from scalor.model.state import SceneState
 
 PRIOR_STAYS = 5.0
 """Logit of an object's chance to stay, before anything is learned."""
 
 
 class Transition(NamedTuple):
-    """The prior over an object's next latents."""
+    """The prior over objects' next latents."""
 
     presence_logits: Float[Tensor, "B K 1"]
-    z_where: Normal
-    z_what: Normal
-    z_depth: Normal
-    hidden: Float[Tensor, "B K prior"]
-    """The RNN's state after the last frame's latents."""
+    latent: Normal
+
+
+class Entering(NamedTuple):
+    """What the prior is told of the objects that enter a frame."""
+
+    last: Float[Tensor, "B K latents+1"]
+    """Latents and presence in the frame before."""
+    newborn: Bool[Tensor, "B K"]
+    """Slots whose object was born in the frame before: what the slot remembers is another's."""
+    alive: Float[Tensor, "B K 1"]
+
+    @staticmethod
+    def of(state: SceneState) -> "Entering":
+        objects = state.objects
+        return Entering(torch.cat([objects.latent, objects.presence], -1), state.discovered, objects.alive)
 
 
 class TransitionPrior(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.widths = [4, config.what_dim, 1]
-        latents = sum(self.widths)
-        self.cell = nn.GRUCell(latents + 1, config.prior_dim)
-        self.heads = nn.Linear(config.prior_dim, 1 + 2 * latents)
+        self.cell = nn.GRUCell(config.latents + 1, config.prior_dim)
+        self.heads = nn.Linear(config.prior_dim, 1 + 2 * config.latents)
         nn.init.normal_(self.heads.weight, std=0.02)
 
-    def forward(self, objects: ObjectState) -> Transition:
-        """The last frame's latents are taken in now and not then, so that this frame's gradients reach the RNN."""
-        seen = torch.cat([objects.z_where, objects.z_what, objects.z_depth, objects.presence], -1)
-        hidden = self.cell(seen.flatten(0, 1), objects.prior.flatten(0, 1)).float().view(*seen.shape[:2], -1)
-        heads = self.heads(hidden).float()
-        latents = sum(self.widths)
-        presence, change, raw = heads.split([1, latents, latents], -1)
-        last = torch.cat([objects.z_where, objects.z_what, objects.z_depth], -1)
-        means, stds = (last + change).split(self.widths, -1), positive(raw).split(self.widths, -1)
-        where, what, depth = (Normal(mean, std) for mean, std in zip(means, stds, strict=True))
-        return Transition(presence + PRIOR_STAYS, where, what, depth, hidden)
+    def empty(self, clips: int, slots: int, like: Tensor) -> Float[Tensor, "B K prior"]:
+        return torch.zeros(clips, slots, self.cell.hidden_size, device=like.device, dtype=torch.float32)
+
+    def forward(
+        self,
+        entered: list[Entering],
+        hidden: Float[Tensor, "B K prior"],
+    ) -> tuple[Transition, Float[Tensor, "B K prior"]]:
+        """The prior of each of T frames, as [T * B, K, ...], and what is remembered after them.
+
+        A frame's prior needs nothing of the frame, and no frame waits for its prior: it is asked for all of
+        them at once, after they have been seen.
+        """
+        memories = []
+        for frame in entered:
+            hidden = hidden.masked_fill(frame.newborn[..., None], 0)
+            hidden = self.cell(frame.last.flatten(0, 1), hidden.flatten(0, 1)).float().view_as(hidden)
+            memories.append(hidden)
+        last = torch.cat([frame.last for frame in entered])
+        latents = last.shape[-1] - 1
+        presence, change, raw = self.heads(torch.cat(memories)).float().split([1, latents, latents], -1)
+        return Transition(presence + PRIOR_STAYS, Normal(last[..., :latents] + change, positive(raw))), hidden
 
 
 class Sampled(NamedTuple):
     """Latents sampled from a transition."""
 
-    z_where: Float[Tensor, "B K 4"]
-    z_what: Float[Tensor, "B K what"]
-    z_depth: Float[Tensor, "B K 1"]
+    latent: Float[Tensor, "B K latents"]
     presence: Float[Tensor, "B K 1"]
 
 
 def sample_transition(transition: Transition, estimator: Estimator) -> Sampled:
-    return Sampled(
-        estimator.normal(transition.z_where),
-        estimator.normal(transition.z_what),
-        estimator.normal(transition.z_depth),
-        estimator.presence(transition.presence_logits),
-    )
+    return Sampled(estimator.normal(transition.latent), estimator.presence(transition.presence_logits))

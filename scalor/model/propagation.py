@@ -9,12 +9,14 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
+from scalor.kernels import crop
 from scalor.model.appearance import CODE, Appearance
+from scalor.model.costs import Costs, split_costs
 from scalor.model.decoders import Sprite
 from scalor.model.encoders import GlimpseEncoder
-from scalor.model.geometry import crop, size_within, touches_frame
-from scalor.model.prior import Sampled, Transition, TransitionPrior, sample_transition
-from scalor.model.state import ObjectState
+from scalor.model.geometry import size_within, touches_frame
+from scalor.model.prior import Entering, Sampled, Transition, TransitionPrior, sample_transition
+from scalor.model.state import ObjectState, SceneState
 
 SEARCH_SCALE = 2.0
 """The search glimpse spans this many times the object's last box."""
@@ -22,15 +24,30 @@ POSTERIOR_STAYS = 2.0
 """The paper's high initial propagation probability, added before the squashing of presence."""
 
 
+class Following(NamedTuple):
+    """What was inferred of the objects that entered a frame."""
+
+    entered: Entering
+    posterior: Normal
+    latent: Float[Tensor, "B K latents"]
+    logits: Float[Tensor, "B K 1"]
+    """Of presence."""
+    presence: Float[Tensor, "B K 1"]
+
+    def costs(self, prior: Transition, estimator: Estimator) -> Costs:
+        """Against the transition prior."""
+        alive = self.entered.alive
+        presence = estimator.presence_cost(self.logits, prior.presence_logits, self.presence) * alive
+        latents = estimator.normal_cost(self.posterior, prior.latent, self.latent) * (alive * self.presence)
+        return split_costs(presence.sum((1, 2)), latents)
+
+
 class Propagated(NamedTuple):
     """The objects in the new frame. `objects.alive` is 0 for those that ended in it."""
 
     objects: ObjectState
     sprite: Sprite
-    kl_presence: Float[Tensor, " B"]
-    kl_where: Float[Tensor, " B"]
-    kl_what: Float[Tensor, " B"]
-    kl_depth: Float[Tensor, " B"]
+    following: Following
 
 
 class Propagation(nn.Module):
@@ -47,10 +64,10 @@ class Propagation(nn.Module):
         seen = hidden + (CODE if config.search else 0) + (0 if config.attention else 2)
         if config.search:
             self.searcher = GlimpseEncoder(config.glimpse, CODE)
-        latents = 4 + what + 1 + 1
-        self.enter = nn.Sequential(nn.Linear(seen + latents, hidden), nn.CELU())
+        last = config.latents + 1  # and presence
+        self.enter = nn.Sequential(nn.Linear(seen + last, hidden), nn.CELU())
         self.tracker = nn.GRUCell(hidden, hidden)
-        self.move = nn.Sequential(nn.Linear(seen + latents + hidden, hidden), nn.CELU(), nn.Linear(hidden, 2 * 4))
+        self.move = nn.Sequential(nn.Linear(seen + last + hidden, hidden), nn.CELU(), nn.Linear(hidden, 2 * 4))
         self.blend = nn.Linear(CODE + hidden, 2 * what)  # gate, raw std
         # mean and raw std of depth, presence
         self.judge = nn.Sequential(nn.Linear(CODE + hidden + what + 4, hidden), nn.CELU(), nn.Linear(hidden, 3))
@@ -59,20 +76,21 @@ class Propagation(nn.Module):
 
     def forward(
         self,
-        objects: ObjectState,
+        state: SceneState,
         features: Float[Tensor, "B F Gh Gw"],
         image: Float[Tensor, "B 3 H W"],
         appearance: Appearance,
         estimator: Estimator,
     ) -> Propagated:
         """The posterior: each tracker looks where its object was and follows it."""
-        prior = self.prior(objects)
+        objects = state.objects
+        entered = Entering.of(state)
         seen = self.look(objects.where, features, image)
-        last = torch.cat([objects.z_where, objects.z_what, objects.z_depth, objects.presence], -1)
-        entered = self.enter(torch.cat([seen, last], -1)).flatten(0, 1)
-        tracker = self.tracker(entered, objects.tracker.flatten(0, 1)).float().unflatten(0, seen.shape[:2])
+        known = torch.cat([seen, entered.last], -1)
+        entry = self.enter(known).flatten(0, 1)
+        tracker = self.tracker(entry, objects.tracker.flatten(0, 1)).float().unflatten(0, seen.shape[:2])
 
-        mean, raw = self.move(torch.cat([seen, last, tracker], -1)).float().chunk(2, -1)
+        mean, raw = self.move(torch.cat([known, tracker], -1)).float().chunk(2, -1)
         q_where = Normal(mean, positive(raw))
         z_where = estimator.normal(q_where)
         where = self.shift(objects.where, z_where)
@@ -89,36 +107,29 @@ class Propagation(nn.Module):
         q_depth = Normal(objects.z_depth + judged[..., :1], positive(judged[..., 1:2]))
         z_depth = estimator.normal(q_depth)
         logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + POSTERIOR_STAYS)
-        presence = estimator.presence(logits)
-
-        sampled = Sampled(z_where, z_what, z_depth, presence)
+        sampled = Sampled(torch.cat([z_where, z_what, z_depth], -1), estimator.presence(logits))
         sprite = appearance.draw(z_what)
         moved = self.carry(objects, where, sampled, sprite, image.shape[-2:])
-        there = objects.alive * presence
-
-        def cost(q: Normal, p: Normal, value: Tensor) -> Tensor:
-            return (estimator.normal_cost(q, p, value) * there).sum((1, 2))
-
-        presence_cost = estimator.presence_cost(logits, prior.presence_logits, presence) * objects.alive
-        return Propagated(
-            objects=replace(moved, tracker=tracker, prior=prior.hidden),
-            sprite=sprite,
-            kl_presence=presence_cost.sum((1, 2)),
-            kl_where=cost(q_where, prior.z_where, z_where),
-            kl_what=cost(q_what, prior.z_what, z_what),
-            kl_depth=cost(q_depth, prior.z_depth, z_depth),
+        posterior = Normal(
+            torch.cat([q_where.mean, q_what.mean, q_depth.mean], -1),
+            torch.cat([q_where.std, q_what.std, q_depth.std], -1),
         )
+        following = Following(entered, posterior, sampled.latent, logits, sampled.presence)
+        return Propagated(replace(moved, tracker=tracker), sprite, following)
 
     def imagine(
-        self, objects: ObjectState, frame: tuple[int, int], appearance: Appearance, estimator: Estimator
+        self,
+        objects: ObjectState,
+        transition: Transition,
+        frame: tuple[int, int],
+        appearance: Appearance,
+        estimator: Estimator,
     ) -> tuple[ObjectState, Sprite]:
         """The prior: each object goes on as its history suggests."""
-        transition: Transition = self.prior(objects)
         sampled = sample_transition(transition, estimator)
-        where = self.shift(objects.where, sampled.z_where)
-        sprite = appearance.draw(sampled.z_what)
-        moved = self.carry(objects, where, sampled, sprite, frame)
-        return replace(moved, prior=transition.hidden), sprite
+        where = self.shift(objects.where, sampled.latent[..., :4])
+        sprite = appearance.draw(sampled.latent[..., 4:-1])
+        return self.carry(objects, where, sampled, sprite, frame), sprite
 
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor
@@ -162,9 +173,7 @@ class Propagation(nn.Module):
         return replace(
             objects,
             where=where,
-            z_where=sampled.z_where,
-            z_what=sampled.z_what,
-            z_depth=sampled.z_depth,
+            latent=sampled.latent,
             presence=sampled.presence,
             alive=objects.alive * stays,
         )

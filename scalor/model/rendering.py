@@ -10,9 +10,49 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from scalor.kernels import paste
 from scalor.model.decoders import Sprite
-from scalor.model.geometry import paste
 from scalor.model.state import ObjectState
+
+
+class Figures(NamedTuple):
+    """Objects as the renderer needs them."""
+
+    where: Float[Tensor, "B N 4"]
+    presence: Float[Tensor, "B N 1"]
+    """0 for what is not to be drawn."""
+    z_depth: Float[Tensor, "B N 1"]
+    sprite: Sprite
+
+    def beside(self, other: "Figures") -> "Figures":
+        """Both together in one scene."""
+
+        def cat(one: Tensor, two: Tensor) -> Tensor:
+            return torch.cat([one, two], 1)
+
+        sprite = Sprite(*(cat(*pair) for pair in zip(self.sprite, other.sprite, strict=True)))
+        return Figures(
+            cat(self.where, other.where),
+            cat(self.presence, other.presence),
+            cat(self.z_depth, other.z_depth),
+            sprite,
+        )
+
+    def padded(self, count: int) -> "Figures":
+        """With room for `count` objects; nothing is drawn in the new places."""
+        missing = count - self.where.shape[1]
+        if not missing:
+            return self
+        blank = ObjectState.empty(len(self.where), missing, 1, 0, self.where)
+        shape = (len(self.where), missing, -1, -1, -1)
+        empty = Sprite(*(torch.zeros_like(part[:, :1]).expand(shape) for part in self.sprite))
+        return self.beside(figures(blank, empty))
+
+
+def figures(objects: ObjectState, sprite: Sprite, alive: Float[Tensor, "B N 1"] | None = None) -> Figures:
+    """The objects that are alive; hand in `alive` to draw others."""
+    shown = objects.alive if alive is None else alive
+    return Figures(objects.where, objects.presence * shown, objects.z_depth, sprite)
 
 
 class Foreground(NamedTuple):
@@ -24,21 +64,16 @@ class Foreground(NamedTuple):
     """M, how far objects cover a pixel, 0 to 1."""
 
 
-def alpha(objects: ObjectState, sprite: Sprite) -> Float[Tensor, "B N 1 P P"]:
-    """Mask times presence, zero for the dead."""
-    return sprite.mask * (objects.presence * objects.alive)[..., None, None]
-
-
-def coverage(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Float[Tensor, "B 1 H W"]:
+def coverage(shown: Figures, frame: tuple[int, int]) -> Float[Tensor, "B 1 H W"]:
     """The objects' mask M alone."""
-    return paste(alpha(objects, sprite), objects.where, frame).float().clamp(max=1)
+    return paste(shown.sprite.mask * shown.presence[..., None, None], shown.where, frame).float().clamp(max=1)
 
 
-def draw(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Foreground:
-    opacity = alpha(objects, sprite)
-    weight = opacity * torch.sigmoid(-objects.z_depth)[..., None, None]
-    layers = torch.cat([sprite.colour * weight, weight, opacity], 2)  # [B, N, 5, P, P]
-    canvas = paste(layers, objects.where, frame).float()
+def draw(shown: Figures, frame: tuple[int, int]) -> Foreground:
+    opacity = shown.sprite.mask * shown.presence[..., None, None]  # [B, N, 1, P, P]
+    weight = opacity * torch.sigmoid(-shown.z_depth)[..., None, None]
+    layers = torch.cat([shown.sprite.colour * weight, weight, opacity], 2)  # [B, N, 5, P, P]
+    canvas = paste(layers, shown.where, frame).float()
     colour = canvas[:, :3] / (canvas[:, 3:4] + 1e-5)
     cover = canvas[:, 4:]
     # Straight through the clamp: a pixel covered twice still tells its objects to yield.

@@ -4,7 +4,8 @@ The maths of a time step is in `world`; the letters of shapes are told there.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,21 +16,21 @@ from torch import Tensor
 from scalor.config import require
 from scalor.distributions import Estimator, Exact, Mode
 from scalor.errors import InputError
-from scalor.model.elbo import Activity, ElboTerms, overall, total
+from scalor.model.captured import CapturedStep
+from scalor.model.elbo import Explained, explain
+from scalor.model.encoders import Memory
 from scalor.model.frames import check_frames
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
-from scalor.model.world import SceneState, Step, World
+from scalor.model.state import SceneState
+from scalor.model.world import Past, Seen, World
 from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
 """Prior probability of a discovery per cell once training has annealed it (paper: toy scenes)."""
 
 
-class Elbo(NamedTuple):
-    """The bound on a batch of clips."""
-
-    terms: ElboTerms
-    activity: Activity
+FRAMES_BEFORE_CAPTURE = 20
+"""Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
 
 
 class Rollout(NamedTuple):
@@ -38,6 +39,20 @@ class Rollout(NamedTuple):
     frames: Float[Tensor, "B T 3 H W"]
     background: Float[Tensor, "B T 3 H W"]
     tracks: Tracks
+
+
+class Dreams(NamedTuple):
+    """Imagined frames, one by one."""
+
+    frames: list[Float[Tensor, "B 3 H W"]]
+    backgrounds: list[Float[Tensor, "B 3 H W"]]
+    sightings: list[Sighting]
+
+
+def gather_rollout(frames: list[Tensor], backgrounds: list[Tensor], sightings: list[Sighting]) -> Rollout:
+    warn_of_full_slots(sightings)
+    tracks = gather_tracks(sightings, (frames[0].shape[-2], frames[0].shape[-1]))
+    return Rollout(torch.stack(frames, 1).clamp(0, 1), torch.stack(backgrounds, 1), tracks)
 
 
 class SCALOR(World):
@@ -49,19 +64,34 @@ class SCALOR(World):
         estimator: Estimator,
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
-    ) -> Elbo:
-        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame."""
-        seen = self.look(video)
-        state = self.start(video.shape[0], (video.shape[-2], video.shape[-1]), video)
-        terms, activity = [], []
-        for t in range(video.shape[1]):
-            state, _, step_terms, step_activity = self.observe(
-                state, video[:, t], seen[:, t], estimator, presence_prior
-            )
-            state = state.detach() if cut_gradients else state
-            terms.append(step_terms)
-            activity.append(step_activity)
-        return Elbo(total(terms), overall(activity))
+        follow: Callable[..., Seen] | None = None,
+    ) -> Explained:
+        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame.
+
+        A compiled `follow` may stand in for the model's own.
+        """
+        return self.observe(video, estimator, presence_prior, cut_gradients, follow)[1]
+
+    def observe(
+        self,
+        video: Float[Tensor, "B T 3 H W"],
+        estimator: Estimator,
+        presence_prior: float | Tensor = PRESENCE_PRIOR,
+        cut_gradients: bool = False,
+        follow: Callable[..., Seen] | None = None,
+    ) -> tuple[list[Seen], Explained]:
+        """See a whole clip: follow its frames one by one, then explain them together."""
+        clips, frame = video.shape[0], (video.shape[-2], video.shape[-1])
+        # Time first: a frame then lies in memory in the same way whatever the number of frames.
+        images = video.transpose(0, 1).contiguous()
+        views, _ = self.look(images, self.no_memory(clips, frame, video), cut_gradients)
+        follow = follow or self.follow
+        state, seen = self.start(clips, video), []
+        for t, view in enumerate(views):
+            seen.append(follow(state, view, estimator.at(t)))
+            state = seen[-1].state.detach() if cut_gradients else seen[-1].state
+        past = self.no_past(clips, video)
+        return seen, explain(self, images, seen, past, estimator, presence_prior, cut_gradients)
 
     @torch.no_grad()
     def log_likelihood(
@@ -70,16 +100,18 @@ class SCALOR(World):
         """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
         require(samples >= 1, "samples", samples, "at least 1 is needed")
         video = self.receive(frames, minimum=1)
-        weights = torch.stack([self.elbo(video, Exact(), presence_prior).terms.elbo for _ in range(samples)])
+        again = video.repeat(samples, 1, 1, 1, 1)
+        weights = self.elbo(again, Exact(), presence_prior).terms.elbo.view(samples, len(video))
         return weights.logsumexp(0) - math.log(samples)
 
     @torch.inference_mode()
     def track(self, frames: object, masks: bool = False) -> Tracks:
         """Every object of every frame ([T, 3, H, W] or [B, T, 3, H, W] in [0, 1]), with its identity."""
         video = self.receive(frames, minimum=2)
-        sightings = list(self.watch(video.unbind(1), masks))
+        frame = (video.shape[-2], video.shape[-1])
+        sightings = [sighting for _, sighting in self.watch(video.unbind(1), masks)]
         warn_of_full_slots(sightings)
-        return gather_tracks(sightings, (video.shape[-2], video.shape[-1]))
+        return gather_tracks(sightings, frame)
 
     @torch.inference_mode()
     def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
@@ -94,7 +126,7 @@ class SCALOR(World):
                 size = (image.shape[-2], image.shape[-1])
                 yield image
 
-        for t, sighting in enumerate(self.watch(received(), masks)):
+        for t, (_, sighting) in enumerate(self.watch(received(), masks)):
             assert size is not None
             warned = warned or warn_of_full_slots([sighting])
             yield gather_tracks([sighting], size, first_frame=t)
@@ -109,11 +141,8 @@ class SCALOR(World):
     def object_pictures(self, frames: object) -> Float[Tensor, "B T K 3 P P"]:
         """Every slot's own picture in every frame, over black; black where the slot is empty."""
         video = self.receive(frames, minimum=1)
-        state = self.start(video.shape[0], (video.shape[-2], video.shape[-1]), video)
         pictures = []
-        for image in video.unbind(1):
-            seen = self.look(image[:, None])[:, 0]
-            state, _, _, _ = self.observe(state, image, seen, Mode(), PRESENCE_PRIOR)
+        for state, _ in self.watch(video.unbind(1)):
             sprite = self.appearance.draw(state.objects.z_what)
             pictures.append(sprite.colour * sprite.mask * state.objects.alive[..., None, None])
         return torch.stack(pictures, 1)
@@ -135,14 +164,18 @@ class SCALOR(World):
         require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
         require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
         video = self.receive(frames, minimum=observe)
-        state = self.start(video.shape[0], (video.shape[-2], video.shape[-1]), video)
-        steps = []
-        for t in range(observe):
-            state, step, _, _ = self.observe(
-                state, video[:, t], self.look(video[:, t : t + 1])[:, 0], Mode(), PRESENCE_PRIOR
-            )
-            steps.append((step, self.sight(state, step)))
-        return self.roll(state, steps, horizon, discovery_rate, estimator or Exact())
+        seen, explained = self.observe(video[:, :observe], Mode())
+        frame = (video.shape[-2], video.shape[-1])
+        painting = explained.painting
+        shape = (observe, len(video), 3, *frame)
+        background = torch.zeros_like(painting.picture) if painting.background is None else painting.background
+        rates = [discovery_rate] * horizon
+        dreams = self.roll(seen[-1].state, explained.past, frame, rates, estimator or Exact())
+        return gather_rollout(
+            [*painting.picture.view(shape), *dreams.frames],
+            [*background.view(shape), *dreams.backgrounds],
+            [*(self.sight(one.state, frame) for one in seen), *dreams.sightings],
+        )
 
     @torch.inference_mode()
     def imagine(
@@ -156,47 +189,53 @@ class SCALOR(World):
         """Generation from scratch: objects from the discovery prior in the first frame, then the prior."""
         require(horizon >= 1, "horizon", horizon, "at least 1 frame must be imagined")
         like = next(self.parameters())
-        state = self.start(clips, self.config.frame, like)
-        state, step = self.dream(state, discovery_rate, estimator or Exact())
-        steps = [(step, self.sight(state, step))]
-        return self.roll(state, steps, horizon - 1, later_rate, estimator or Exact())
+        state, past, frame = self.start(clips, like), self.no_past(clips, like), self.config.frame
+        rates = [discovery_rate] + [later_rate] * (horizon - 1)
+        return gather_rollout(*self.roll(state, past, frame, rates, estimator or Exact()))
 
     def roll(
-        self,
-        state: SceneState,
-        steps: list[tuple[Step, Sighting]],
-        horizon: int,
-        discovery_rate: float,
-        estimator: Estimator,
-    ) -> Rollout:
-        """Go on with `dream` and gather everything."""
-        for _ in range(horizon):
-            state, step = self.dream(state, discovery_rate, estimator)
-            steps.append((step, self.sight(state, step)))
-        frames = torch.stack([step.picture for step, _ in steps], 1)
-        backgrounds = torch.stack(
-            [torch.zeros_like(s.picture) if s.background is None else s.background for s, _ in steps], 1
-        )
-        size = (frames.shape[-2], frames.shape[-1])
-        sightings = [sighting for _, sighting in steps]
-        warn_of_full_slots(sightings)
-        tracks = gather_tracks(sightings, size)
-        return Rollout(frames.clamp(0, 1), backgrounds, tracks)
+        self, state: SceneState, past: Past, frame: tuple[int, int], rates: list[float], estimator: Estimator
+    ) -> Dreams:
+        """Dream on, one frame for each discovery rate."""
+        dreams = Dreams([], [], [])
+        for rate in rates:
+            state, past, dreamt = self.dream(state, past, frame, rate, estimator)
+            dreams.frames.append(dreamt.picture)
+            dreams.backgrounds.append(
+                torch.zeros_like(dreamt.picture) if dreamt.background is None else dreamt.background
+            )
+            dreams.sightings.append(self.sight(state, frame))
+        return dreams
 
-    def watch(self, images: Iterable[Tensor], masks: bool) -> Iterator[Sighting]:
-        """Posterior modes, one frame at a time."""
-        state = None
-        for image in images:
-            if state is None:
-                state = self.start(image.shape[0], (image.shape[-2], image.shape[-1]), image)
-            seen = self.look(image[:, None])[:, 0]
-            state, step, _, _ = self.observe(state, image, seen, Mode(), PRESENCE_PRIOR)
-            yield self.sight(state, step, masks)
+    def watch(self, images: Iterable[Tensor], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:
+        """Posterior modes, one frame [B, 3, H, W] at a time; on a GPU soon as a captured graph.
 
-    def sight(self, state: SceneState, step: Step, masks: bool = False) -> Sighting:
-        sprite = self.appearance.draw(state.objects.z_what)
-        frame = (step.picture.shape[-2], step.picture.shape[-1])
-        return sight(state.objects, step.joined, sprite, frame, masks)
+        A state is good until the next frame.
+        """
+        step = partial(self.see, masks=masks)
+        state = memory = captured = None
+        for t, image in enumerate(images):
+            if state is None or memory is None:
+                clips, frame = image.shape[0], (image.shape[-2], image.shape[-1])
+                state, memory = self.start(clips, image), self.no_memory(clips, frame, image)
+            if captured:
+                yield captured(image)
+                continue
+            state, memory, sighting = step(state, memory, image)
+            yield state, sighting
+            if image.is_cuda and t + 1 == FRAMES_BEFORE_CAPTURE:
+                captured = CapturedStep(step, state, memory, image)
+
+    def see(
+        self, state: SceneState, memory: Memory, image: Float[Tensor, "B 3 H W"], masks: bool = False
+    ) -> tuple[SceneState, Memory, Sighting]:
+        """One frame of tracking."""
+        (view,), memory = self.look(image[None], memory)
+        state = self.follow(state, view, Mode(), sparing=not image.is_cuda).state
+        return state, memory, self.sight(state, (image.shape[-2], image.shape[-1]), masks)
+
+    def sight(self, state: SceneState, frame: tuple[int, int], masks: bool = False) -> Sighting:
+        return sight(state, self.appearance.draw(state.objects.z_what), frame, masks)
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
         """Frames from outside, checked, on the model's device."""

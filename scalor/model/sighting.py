@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from scalor.kernels import paste
 from scalor.model.decoders import Sprite
-from scalor.model.geometry import paste, tight_box
-from scalor.model.rendering import alpha
-from scalor.model.state import Joined, ObjectState
+from scalor.model.geometry import tight_box
+from scalor.model.rendering import Figures, figures
+from scalor.model.state import SceneState
 from scalor.tracks import Tracks
 
 
@@ -27,30 +28,25 @@ class Sighting(NamedTuple):
     masks: Bool[Tensor, "B K H W"] | None
 
 
-def sight(
-    objects: ObjectState,
-    joined: Joined,
-    sprite: Sprite,
-    frame: tuple[int, int],
-    masks: bool,
-) -> Sighting:
+def sight(state: SceneState, sprite: Sprite, frame: tuple[int, int], masks: bool) -> Sighting:
+    objects = state.objects
     return Sighting(
-        joined.roster.id,
+        state.roster.id,
         tight_box(sprite.mask, objects.where),
         objects.presence[..., 0],
-        joined.discovered,
-        joined.turned_away,
-        visible_masks(objects, sprite, frame) if masks else None,
+        state.discovered,
+        state.turned_away,
+        visible_masks(figures(objects, sprite), frame) if masks else None,
     )
 
 
-def visible_masks(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Bool[Tensor, "B K H W"]:
+def visible_masks(shown: Figures, frame: tuple[int, int]) -> Bool[Tensor, "B K H W"]:
     """The pixels that show each object: its mask is on, and no nearer object covers it."""
-    b, k = objects.where.shape[:2]
-    opacity = alpha(objects, sprite)
-    near = torch.sigmoid(-objects.z_depth)[..., None, None]
+    b, k = shown.where.shape[:2]
+    opacity = shown.sprite.mask * shown.presence[..., None, None]
+    near = torch.sigmoid(-shown.z_depth)[..., None, None]
     layers = torch.cat([opacity, opacity * near], 2).flatten(0, 1)[:, None]  # [B*K, 1, 2, P, P]
-    canvas = paste(layers, objects.where.flatten(0, 1)[:, None], frame).reshape(b, k, 2, *frame)
+    canvas = paste(layers, shown.where.flatten(0, 1)[:, None], frame).reshape(b, k, 2, *frame)
     nearest = canvas[:, :, 1].argmax(1, keepdim=True)  # [B, 1, H, W]
     mine = nearest == torch.arange(k, device=nearest.device)[:, None, None]
     return mine & (canvas[:, :, 0] > 0.5)

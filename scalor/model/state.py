@@ -19,25 +19,45 @@ class ObjectState:
 
     where: Float[Tensor, "B N 4"]
     """x, y, w, h: centre and size, pixels."""
-    z_where: Float[Tensor, "B N 4"]
-    """The latent behind the last move: displacement in x and y, then size."""
-    z_what: Float[Tensor, "B N what"]
-    z_depth: Float[Tensor, "B N 1"]
+    latent: Float[Tensor, "B N latents"]
+    """z_where, z_what and z_depth side by side, so that one operation serves all three."""
     presence: Float[Tensor, "B N 1"]
     tracker: Float[Tensor, "B N tracker"]
     """Hidden state of the posterior's tracker RNN."""
-    prior: Float[Tensor, "B N prior"]
-    """Hidden state of the transition prior's RNN, before it takes in this frame's latents."""
     alive: Float[Tensor, "B N 1"]
     """1 for an object, 0 for an empty slot."""
 
+    @property
+    def z_where(self) -> Float[Tensor, "B N 4"]:
+        """The latent behind the last move: displacement in x and y, then size."""
+        return self.latent[..., :4]
+
+    @property
+    def z_what(self) -> Float[Tensor, "B N what"]:
+        return self.latent[..., 4:-1]
+
+    @property
+    def z_depth(self) -> Float[Tensor, "B N 1"]:
+        return self.latent[..., -1:]
+
     @staticmethod
-    def empty(clips: int, slots: int, what: int, tracker: int, prior: int, like: Tensor) -> "ObjectState":
+    def empty(clips: int, slots: int, latents: int, tracker: int, like: Tensor) -> "ObjectState":
         def zeros(width: int) -> Tensor:
             return torch.zeros(clips, slots, width, device=like.device, dtype=torch.float32)
 
         where = zeros(4) + 1  # a positive size keeps the arithmetic on dead slots finite
-        return ObjectState(where, zeros(4), zeros(what), zeros(1), zeros(1), zeros(tracker), zeros(prior), zeros(1))
+        return ObjectState(where, zeros(latents), zeros(1), zeros(tracker), zeros(1))
+
+    def first(self, count: int) -> "ObjectState":
+        return ObjectState(*(getattr(self, field.name)[:, :count] for field in fields(self)))
+
+    def padded(self, count: int) -> "ObjectState":
+        """With empty slots after the last, `count` in all."""
+        clips, slots, latents = self.latent.shape
+        if slots == count:
+            return self
+        empty = ObjectState.empty(clips, count - slots, latents, self.tracker.shape[-1], self.where)
+        return self.unpack(torch.cat([self.pack(), empty.pack()], 1))
 
     def pack(self) -> Float[Tensor, "B N F"]:
         """All fields side by side, so that choosing among objects is one operation."""
@@ -69,32 +89,48 @@ class Roster:
 
 
 @dataclass(frozen=True)
-class Joined:
-    """The slots after births and deaths."""
+class SceneState:
+    """The slots after a frame's births and deaths; its size does not depend on how many frames have passed."""
 
     objects: ObjectState
     roster: Roster
     discovered: Bool[Tensor, "B K"]
-    """Slots filled in this very frame."""
+    """Slots filled in the last frame."""
     turned_away: Float[Tensor, " B"]
-    """Births that found no free slot."""
+    """Births of the last frame that found no free slot."""
+    fresh: bool = False
+    """Whether no frame has been seen yet."""
+
+    def detach(self) -> "SceneState":
+        return replace(self, objects=self.objects.detach())
+
+    def occupied(self) -> "SceneState":
+        """Without the empty slots after the last object of any clip. Reads on the host."""
+        seats = (self.roster.id >= 0).any(0).nonzero()
+        count = int(seats[-1]) + 1 if len(seats) else 1
+        return replace(self, objects=self.objects.first(count), discovered=self.discovered[:, :count])
 
 
-def join(slots: ObjectState, roster: Roster, newborn: ObjectState) -> Joined:
-    """Seat the newborn (those alive among the proposals, best first) on the free slots, in order."""
+def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
+    """Seat the newborn (those alive among the proposals, best first) on the free slots, in order.
+
+    `roster` knows all slots; `kept` may leave out empty ones at the end.
+    """
+    slots = kept.padded(roster.id.shape[1])
     occupied = slots.alive[..., 0] > 0.5
     born = newborn.alive[..., 0] > 0.5
     births = born.sum(-1, keepdim=True)
     seat = (~occupied).cumsum(-1) - 1  # a free slot's place in the queue of free slots
     filled = ~occupied & (seat < births)
-    queue = torch.argsort(born.to(torch.int8), dim=-1, descending=True, stable=True)  # the born first, order kept
-    source = queue.gather(-1, seat.clamp(0, born.shape[1] - 1))
+    place = born.cumsum(-1) - 1  # a newborn's place in the queue for them
+    match = born[:, None, :] & (place[:, None, :] == seat[..., None])  # [B, K, D]
+    source = match.to(torch.int8).argmax(-1)
     packed = newborn.pack()
     arriving = packed.gather(1, source[..., None].expand(-1, -1, packed.shape[-1]))
     objects = slots.unpack(torch.where(filled[..., None], arriving, slots.pack()))
     ids = torch.where(filled, roster.next_id[:, None] + seat, torch.where(occupied, roster.id, -1))
     seated = filled.sum(-1)
-    return Joined(
+    return SceneState(
         objects,
         Roster(ids, roster.next_id + seated),
         filled,
@@ -108,12 +144,12 @@ SAME_LOOK = 0.2
 """Two z_what with at most this mean squared difference look alike; strangers differ by about 2 where z_what is used."""
 
 
-def end_duplicates(joined: Joined) -> Joined:
+def end_duplicates(state: SceneState) -> SceneState:
     """Of two objects at one place that look alike, the younger ends: two trackers have met on one object.
 
     An object that passes behind another one is safe: its remembered looks differ.
     """
-    objects, roster = joined.objects, joined.roster
+    objects, roster = state.objects, state.roster
     box = corners(objects.where)  # [B, K, 4]
     low = torch.maximum(box[:, :, None, :2], box[:, None, :, :2])
     high = torch.minimum(box[:, :, None, 2:], box[:, None, :, 2:])
@@ -127,8 +163,8 @@ def end_duplicates(joined: Joined) -> Joined:
     older = roster.id[:, None, :] < roster.id[:, :, None]
     doubled = (same_place & (difference <= SAME_LOOK) & older & alive[:, None, :]).any(-1) & alive  # [B, K]
     return replace(
-        joined,
+        state,
         objects=replace(objects, alive=objects.alive * ~doubled[..., None]),
         roster=replace(roster, id=torch.where(doubled, -1, roster.id)),
-        discovered=joined.discovered & ~doubled,
+        discovered=state.discovered & ~doubled,
     )

@@ -1,7 +1,7 @@
 """Checkpoints: safetensors with the config and provenance in the header. No pickle, no half-written file.
 
 A run folder holds `model.safetensors` (weights: what `scalor.load` reads) and `resume.safetensors` (weights,
-optimiser and random state together, so that one rename moves a run from one good state to the next).
+optimiser together, so that one rename moves a run from one good state to the next).
 """
 
 import json

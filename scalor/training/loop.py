@@ -1,4 +1,4 @@
-"""The training loop: readable in one sitting, safe to kill at any moment."""
+"""The training loop, for one run or several side by side: readable in one sitting, safe to kill at any moment."""
 
 import json
 import math
@@ -6,12 +6,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -32,6 +32,14 @@ BAD_STEPS = 50
 
 
 @dataclass(frozen=True)
+class Job:
+    """What to train, and the folder to train it into."""
+
+    config: Config
+    folder: Path
+
+
+@dataclass(frozen=True)
 class TrainingResult:
     """How a training ended."""
 
@@ -44,6 +52,9 @@ class TrainingResult:
     """The signal that ended it early, if one did."""
 
 
+Outcome = TrainingResult | InputError
+
+
 def make_scenes(config: Config, split: str, device: torch.device) -> Scenes:
     return Scenes(config.scene if split == "train" else config.test, config.train.seed, split, device)
 
@@ -52,51 +63,150 @@ def train(
     config: Config, folder: Path, device: torch.device, resume: bool = False, quiet: bool = False
 ) -> TrainingResult:
     """Train a model into `folder`; with `resume`, go on from what is there."""
-    claim(folder, resume)
+    (outcome,) = train_together([Job(config, folder)], device, resume, quiet)
+    if isinstance(outcome, InputError):
+        raise outcome
+    return outcome
+
+
+def train_together(
+    jobs: Sequence[Job], device: torch.device, resume: bool = False, quiet: bool = False
+) -> list[Outcome]:
+    """Train side by side, a step each in turn; every run is exactly what it would be alone.
+
+    On a GPU each run has a stream of its own, so that the small kernels of all of them fill the chip. A run that
+    breaks ends alone: its error takes the place of its result. Folders and checkpoints that will not do are
+    refused before anything is trained.
+    """
+    claim_all([job.folder for job in jobs], resume)
     checkpoint.commit()
-    torch.manual_seed(config.train.seed)
+    streams = [torch.cuda.Stream(device) if device.type == "cuda" else None for _ in jobs]
+    runs = []
+    for job, stream in zip(jobs, streams, strict=True):
+        label = f"{job.folder.name}: " if len(jobs) > 1 else ""
+        with torch.cuda.stream(stream):  # on the CPU there is none, and this does nothing
+            runs.append(prepare(job, device, resume, label))
+    outcomes: list[Outcome | None] = [None] * len(jobs)
+    with stop_signals() as stop, progress_bars(runs, quiet) as bars:
+        trainings = [training(run, bar, stop) for run, bar in zip(runs, bars, strict=True)]
+        del runs  # what a run held on the device is free once it has ended
+        while None in outcomes:
+            for place, steps in enumerate(trainings):
+                if outcomes[place] is None:
+                    outcomes[place] = advance(steps, streams[place])
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)  # whoever takes the models does not know their streams
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+class Run(NamedTuple):
+    """A training that is ready for its next step."""
+
+    config: Config
+    folder: Path
+    label: str
+    """Tells the run from those beside it; empty when it is alone."""
+    step: TrainingStep
+    first: int
+    """The number of its next step."""
+    log: "Log"
+    pictures: Pictures
+
+
+def prepare(job: Job, device: torch.device, resume: bool, label: str) -> Run:
+    config, folder = job.config, job.folder
+    torch.manual_seed(config.train.seed)  # right here: the weights must not depend on who was made before
     model = SCALOR(config.model).to(device)
     step = TrainingStep(config, model, make_scenes(config, "train", device), device)
     first = restore(folder, config, step) if resume else 0
     write_config(folder, config)
     log = Log(folder / "log.jsonl", first)
-    pictures = Pictures(folder, config, first)
+    return Run(config, folder, label, step, first, log, Pictures(folder, config, first))
+
+
+Training = Generator[None, None, TrainingResult]
+
+
+def advance(steps: Training, stream: torch.cuda.Stream | None) -> Outcome | None:
+    """One step of a run, on its own stream; what the run ended with, if it did."""
+    with torch.cuda.stream(stream):
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: TrainingResult = end.value
+            return result
+        except InputError as error:
+            return error
+    return None
+
+
+def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
+    """The loop itself, with a pause after every step. A signal in `stop` ends it with the next one."""
+    config, step, first = run.config, run.step, run.first
     start, skipped, done = time.monotonic(), 0, first
-    sums = torch.zeros(len(METRICS), device=device)
+    sums = torch.zeros(len(METRICS), device=step.device)
     warned: set[str] = set()
-    with (
-        stop_signals() as stop,
-        tqdm(total=config.train.steps, initial=first, disable=quiet, file=sys.stderr, unit="step") as bar,
-    ):
-        for number in range(first, config.train.steps):
-            now = anneals(config.train, number)
-            sums += step(number, now)
-            done = number + 1
-            bar.update()
-            last = done == config.train.steps or bool(stop)
-            if done % config.train.log_every == 0 or last:
-                steps_in_sum = min(number % config.train.log_every + 1, done - first)
-                means = dict(zip(METRICS, (sums / steps_in_sum).tolist(), strict=True))
-                sums.zero_()
-                skipped += round(means["skipped"] * steps_in_sum)
-                log.write({"step": done, **means, "length": now.length, "temperature": now.temperature})
-                bar.set_postfix_str(f"elbo {means['elbo']:.0f}, objects {means['objects']:.1f}")
-                for sentence in guards.warnings(config, done, means):
-                    if sentence.split(":")[0] not in warned:
-                        warned.add(sentence.split(":")[0])
-                        tqdm.write(f"warning: {sentence}", file=sys.stderr)
-                if float(step.bad_in_a_row) >= BAD_STEPS:
-                    raise InputError(
-                        f"train.learning_rate is {config.train.learning_rate}: the last {BAD_STEPS} steps had no "
-                        f"finite gradient, so training ended at step {done}; lower it and go on with --resume "
-                        "from the last good checkpoint."
-                    )
-            pictures.maybe(done, model, step.scenes)
-            if done % config.train.save_every == 0 or last:
-                save(folder, config, step, done)
-            if last:  # and not `if stop`: a signal since then waits for the next step's save
-                break
-    return TrainingResult(model, done, skipped, time.monotonic() - start, stop[0] if stop else None)
+    for number in range(first, config.train.steps):
+        now = anneals(config.train, number)
+        sums += step(number, now)
+        done = number + 1
+        bar.update()
+        last = done == config.train.steps or bool(stop)
+        if done % config.train.log_every == 0 or last:
+            steps_in_sum = min(number % config.train.log_every + 1, done - first)
+            means = dict(zip(METRICS, (sums / steps_in_sum).tolist(), strict=True))
+            sums.zero_()
+            skipped += round(means["skipped"] * steps_in_sum)
+            run.log.write({"step": done, **means, "length": now.length, "temperature": now.temperature})
+            bar.set_postfix_str(f"elbo {means['elbo']:.0f}, objects {means['objects']:.1f}")
+            for sentence in guards.warnings(config, done, means):
+                if sentence.split(":")[0] not in warned:
+                    warned.add(sentence.split(":")[0])
+                    tqdm.write(f"warning: {run.label}{sentence}", file=sys.stderr)
+            if float(step.bad_in_a_row) >= BAD_STEPS:
+                raise InputError(
+                    f"train.learning_rate is {config.train.learning_rate}: the last {BAD_STEPS} steps had no "
+                    f"finite gradient, so training ended at step {done}; lower it and go on with --resume "
+                    "from the last good checkpoint."
+                )
+        run.pictures.maybe(done, step.model, step.scenes)
+        if done % config.train.save_every == 0 or last:
+            save(run.folder, config, step, done)
+        if last:  # and not `if stop`: a signal since then waits for the next step's save
+            break
+        yield
+    return TrainingResult(step.model, done, skipped, time.monotonic() - start, stop[0] if stop else None)
+
+
+@contextmanager
+def progress_bars(runs: Sequence[Run], quiet: bool) -> Iterator[list["tqdm[NoReturn]"]]:
+    """A bar a run. They end together: a bar that ends moves the lines of those below it."""
+    bars = [
+        tqdm(
+            desc=run.label or None,
+            total=run.config.train.steps,
+            initial=run.first,
+            position=place if len(runs) > 1 else None,
+            disable=quiet,
+            file=sys.stderr,
+            unit="step",
+        )
+        for place, run in enumerate(runs)
+    ]
+    try:
+        yield bars
+    finally:
+        for bar in bars:
+            bar.close()
+
+
+def claim_all(folders: Sequence[Path], resume: bool) -> None:
+    """A folder for every run."""
+    for folder in folders:
+        if folders.count(folder) > 1:
+            raise InputError(f"folder {folder} would hold two runs: give every preset and every seed once.")
+    for folder in folders:
+        claim(folder, resume)
 
 
 def claim(folder: Path, resume: bool) -> None:
@@ -139,10 +249,8 @@ def save(folder: Path, config: Config, step: TrainingStep, done: int) -> None:
 
 
 def training_state(step: TrainingStep) -> dict[str, Tensor]:
-    """Optimiser and random state as named tensors."""
-    state = {"training/rng": torch.get_rng_state()}
-    if step.device.type == "cuda":
-        state["training/rng_cuda"] = torch.cuda.get_rng_state(step.device)
+    """The optimiser as named tensors. There is no random state: noise comes from the seed and the step."""
+    state = {}
     for name, parameter in step.model.named_parameters():
         for key, value in step.optimizer.state[parameter].items():
             state[f"training/{key}/{name}"] = value
@@ -165,7 +273,7 @@ def restore(folder: Path, config: Config, step: TrainingStep) -> int:
         )
     weights = saved.weights
     checkpoint.fill(step.model, weights, path)
-    missing = sorted(set(training_state(step)) - set(saved.tensors) - {"training/rng_cuda"})
+    missing = sorted(set(training_state(step)) - set(saved.tensors))
     if missing:
         raise InputError(
             f"checkpoint {path} holds no state of training ({missing[0]} is missing): it cannot be gone on from; "
@@ -175,9 +283,6 @@ def restore(folder: Path, config: Config, step: TrainingStep) -> int:
         for key, value in step.optimizer.state[parameter].items():
             value.copy_(saved.tensors[f"training/{key}/{name}"])
     checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
-    torch.set_rng_state(saved.tensors["training/rng"])
-    if step.device.type == "cuda" and "training/rng_cuda" in saved.tensors:
-        torch.cuda.set_rng_state(saved.tensors["training/rng_cuda"], step.device)
     return int(saved.provenance["step"])
 
 

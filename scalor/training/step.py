@@ -1,21 +1,28 @@
 """One optimiser step: scenes, bound, gradients, clipping, update. No value is looked at on the host.
 
-On the GPU the whole step is captured once per sequence length as a CUDA graph and replayed; on the CPU the
-same function runs as it is. A step whose gradient is not finite leaves weights and optimiser untouched.
+On the CPU the step runs as it is written. On a GPU the time step is compiled, the whole step is captured once
+per sequence length as a CUDA graph and replayed, and the next step's scenes are drawn beside it. Noise is drawn
+before the step from the seed and the step's number alone, so all of these compute the same, a run can go on
+from any step, and runs side by side do not disturb each other.
+
+A step whose gradient is not finite leaves weights and optimiser untouched.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from scalor.config import Config
+from scalor.data import hashing
 from scalor.data.scenes import Scenes
-from scalor.distributions import Relaxed
+from scalor.distributions import Noise, Relaxed
 from scalor.model.elbo import Activity, ElboTerms
 from scalor.model.scalor import SCALOR
 from scalor.schedule import Anneals
+from scalor.training.compiled import CompiledFollow
 
 METRICS = (
     "elbo",
@@ -36,12 +43,21 @@ class TrainingStep:
         self.optimizer = torch.optim.Adam(
             model.parameters(), lr=self.learning_rate, fused=True, capturable=device.type == "cuda"
         )
-        self.index = torch.zeros(config.train.batch, dtype=torch.int64, device=device)
+        self.random = torch.Generator(device)
+        self.within_batch = torch.arange(config.train.batch, device=device)
+        self.index = torch.zeros_like(self.within_batch)
         self.temperature = torch.ones((), device=device)
         self.presence_prior = torch.ones((), device=device)
         self.bad_in_a_row = torch.zeros((), device=device)
         self.metrics = torch.zeros(len(METRICS), device=device)
-        self.graph: tuple[tuple[int, bool], torch.cuda.CUDAGraph] | None = None
+        self.captured: Captured | None = None
+        self.compiled: CompiledFollow | None = None
+        if device.type == "cuda":
+            # Streams of its own: work space that libraries keep by stream is then not shared with other runs.
+            self.main, self.beside = torch.cuda.Stream(device), torch.cuda.Stream(device)
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            if config.train.compile:
+                self.compiled = CompiledFollow(model)
         self.prepare_optimizer()
 
     def prepare_optimizer(self) -> None:
@@ -51,26 +67,57 @@ class TrainingStep:
         self.update(torch.ones((), device=self.device))
 
     def __call__(self, number: int, now: Anneals) -> Tensor:
-        first = number * self.config.train.batch
-        self.index.copy_(torch.arange(first, first + self.config.train.batch))
         self.learning_rate.fill_(now.learning_rate)
         self.temperature.fill_(now.temperature)
         self.presence_prior.fill_(now.presence_prior)
         if self.device.type == "cuda":
-            self.replay(now)
+            key = (now.length, now.cut_gradients)
+            if self.captured is None or self.captured.key != key:
+                self.captured = None  # frees the last length's memory first
+                self.captured = Captured(self, now, number)
+            self.captured.replay(number)
         else:
-            self.run(now)
+            self.count_clips(number)
+            self.run(self.scenes.clips(self.index, length=now.length).frames, self.draw_noise(number, now), now)
         return self.metrics
 
-    def run(self, now: Anneals, learn: bool = True) -> None:
+    def count_clips(self, number: int) -> None:
+        """Every step has clips of its own. (Added on the device: a copy from the host would wait for it.)"""
+        torch.add(self.within_batch, number * self.config.train.batch, out=self.index)
+
+    def draw_noise(self, number: int, now: Anneals) -> Noise:
+        """The noise of a step: the same whenever and wherever it is drawn on one kind of device."""
+        normals, uniforms = self.empty_noise(now.length)
+        self.fill_noise(number, normals, uniforms)
+        return Noise(normals, uniforms)
+
+    def empty_noise(self, length: int) -> tuple[Tensor, Tensor]:
+        normals, uniforms = self.model.noise_per_frame(self.config.scene.frame)
+        shape = (length, self.config.train.batch)
+        return (
+            torch.empty(*shape, normals, device=self.device),
+            torch.empty(*shape, uniforms, device=self.device),
+        )
+
+    def fill_noise(self, number: int, normals: Tensor, uniforms: Tensor) -> None:
+        self.random.manual_seed(hashing.mix(hashing.number(self.config.train.seed) ^ hashing.number(number)))
+        normals.normal_(generator=self.random)
+        uniforms.uniform_(generator=self.random)
+
+    def run(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Anneals, learn: bool = True) -> None:
         """The step itself."""
-        video = self.scenes.clips(self.index, length=now.length).frames
+        follow = partial(self.compiled.run, self.compiled.weights()) if self.compiled else None
         with self.autocast():
-            bound = self.model.elbo(video, Relaxed(self.temperature), self.presence_prior, now.cut_gradients)
+            bound = self.model.elbo(
+                video, Relaxed(self.temperature, noise), self.presence_prior, now.cut_gradients, follow
+            )
         elbo = bound.terms.elbo.mean()
         for parameter in self.model.parameters():
             parameter.grad = None
-        (-elbo / video[0].numel()).backward()
+        # In this very thread: with torch 2.11 a backward pass in autograd's own thread crashed now and then while
+        # it was being compiled or captured.
+        with torch.autograd.set_multithreading_enabled(False):
+            (-elbo / video[0].numel()).backward()
         norm = torch.nn.utils.clip_grad_norm_(
             [p for p in self.model.parameters() if p.grad is not None], self.config.train.clip_norm
         )
@@ -78,8 +125,8 @@ class TrainingStep:
         if learn:
             self.update(skipped)
             self.bad_in_a_row.copy_((self.bad_in_a_row + 1) * skipped)
-        values = [*bound.terms.to_dict().values(), *bound.activity.to_dict().values()]
-        self.metrics.copy_(torch.stack([elbo, *(value.mean() for value in values), norm, skipped]).detach())
+        values = torch.stack([*bound.terms.to_dict().values(), *bound.activity.to_dict().values()]).mean(1)
+        self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
 
     def update(self, skipped: Tensor) -> None:
         """Adam, doing nothing where `skipped` is 1 (the hook that gradient scalers use)."""
@@ -87,29 +134,49 @@ class TrainingStep:
         self.optimizer.grad_scale = None  # type: ignore[attr-defined]
         self.optimizer.step()
 
-    def replay(self, now: Anneals) -> None:
-        key = (now.length, now.cut_gradients)
-        if self.graph is None or self.graph[0] != key:
-            self.graph = None  # frees the last length's memory first
-            self.graph = key, self.capture(lambda learn: self.run(now, learn))
-        self.graph[1].replay()
-
-    def capture(self, run: Callable[[bool], None]) -> torch.cuda.CUDAGraph:
-        state = torch.cuda.get_rng_state(self.device)
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(2):  # kernels load and libraries plan here, not in the capture
-                run(False)
-        torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.set_rng_state(state, self.device)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            run(True)
-        return graph
-
     def autocast(self) -> AbstractContextManager[object]:
         precision = self.config.train.precision
         if precision == "auto":
             precision = "bf16" if self.device.type == "cuda" else "float32"
         return torch.autocast(self.device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
+
+
+class Captured:
+    """A training step of one sequence length as a CUDA graph: two branches, the step itself and, beside it, the
+    drawing of the next step's scenes."""
+
+    def __init__(self, step: TrainingStep, now: Anneals, number: int) -> None:
+        self.key = (now.length, now.cut_gradients)
+        self.step, self.length = step, now.length
+        self.noise = step.empty_noise(now.length)
+        step.fill_noise(number, *self.noise)
+        self.video = self.draw(number).clone()
+        self.ready = number  # the step whose scenes `video` holds
+        step.main.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(step.main):
+            for _ in range(2):  # kernels load and libraries plan here, not in the capture
+                self.run(now, learn=False)
+        torch.cuda.current_stream().wait_stream(step.main)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, stream=step.main):
+            step.beside.wait_stream(step.main)
+            with torch.cuda.stream(step.beside):
+                upcoming = step.scenes.clips(step.index, length=self.length).frames
+            self.run(now, learn=True)
+            step.main.wait_stream(step.beside)
+            self.video.copy_(upcoming)
+
+    def run(self, now: Anneals, learn: bool) -> None:
+        self.step.run(self.video, Noise(*self.noise), now, learn)
+
+    def draw(self, number: int) -> Tensor:
+        self.step.count_clips(number)
+        return self.step.scenes.clips(self.step.index, length=self.length).frames
+
+    def replay(self, number: int) -> None:
+        if self.ready != number:
+            self.video.copy_(self.draw(number))
+        self.step.count_clips(number + 1)
+        self.step.fill_noise(number, *self.noise)
+        self.graph.replay()
+        self.ready = number + 1

@@ -2,15 +2,22 @@
 
 import csv
 import json
+import os
+import re
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from torch import Tensor
 
 import scalor
-from scalor import presets
+from scalor import InputError, presets
+from scalor.cli import learning
+from scalor.schedule import Anneals
 from scalor.training import checkpoint
+from scalor.training.step import TrainingStep
 from scalor.visual import iterate_frames
 
 from .conftest import TINY, Say, contents
@@ -78,6 +85,91 @@ def test_train_for_people_goes_to_its_own_folder_and_goes_on(say: Say, tmp_path:
     assert checkpoint.read(tmp_path / "runs/shapes-tiny/model.safetensors").config.train.steps == 4
     again = say("train", "shapes-tiny", "--clips", 1, "--resume", "--json", *TINY, "--train.steps=5")
     assert again.document["step"] == 5
+
+
+def test_seeds_train_side_by_side_each_into_its_own_folder(say: Say, tmp_path: Path) -> None:
+    documents = say("train", "shapes-tiny", "--seeds", 3, 1, "--clips", 2, "--json", *TINY).document
+    assert [document["folder"] for document in documents] == ["runs/shapes-tiny-seed3", "runs/shapes-tiny-seed1"]
+    assert [document["provenance"]["seed"] for document in documents] == [3, 1]
+    for document in documents:
+        assert json.loads(Path(document["folder"], "metrics.json").read_text()) == document
+    single = say("train", "shapes-tiny", "--out", "one", "--clips", 2, "--json", *TINY, "--train.seed", 1).document
+    assert single["metrics"] == documents[1]["metrics"]
+    assert tensors("one") == tensors("runs/shapes-tiny-seed1") != tensors("runs/shapes-tiny-seed3")
+
+
+def tensors(folder: str) -> dict[str, list[float]]:
+    read = checkpoint.read(Path(folder, "resume.safetensors")).tensors
+    return {name: tensor.flatten().tolist() for name, tensor in read.items()}
+
+
+def test_side_by_side_people_get_a_line_a_run_and_the_spread_of_the_seeds(say: Say) -> None:
+    words = ["train", "shapes-tiny", "shapes-vld", "--seeds", 0, 1, "--out", "all", "--clips", 1, *TINY]
+    spoken = say(*words, "--train.steps", 1)
+    assert spoken.code == 0
+    header, *lines = spoken.out.splitlines()
+    assert header.split()[:3] == ["run", "steps", "seconds"]
+    names = [f"{preset}-seed{seed}" for preset in ("shapes-tiny", "shapes-vld") for seed in (0, 1)]
+    assert [line.split()[:2] for line in lines[:4]] == [[f"all/{name}", "1"] for name in names]
+    assert len({len(line) for line in (header, *lines[:4])}) == 1
+    for line, preset in zip(lines[4:], ("shapes-tiny", "shapes-vld"), strict=True):
+        assert re.fullmatch(rf"{preset}, 2 seeds: strict MOTA {SPREAD}, paper MOTA {SPREAD}", line)
+    assert all(f"{name}: 100%" in spoken.err for name in names)
+    again = say(*words, "--train.steps", 2, "--resume", "--json")
+    assert [document["step"] for document in again.document] == [2, 2, 2, 2]
+
+
+SPREAD = r"-?\d+\.\d{3} \(-?\d+\.\d{3}\.\.-?\d+\.\d{3}\)"
+
+
+def test_the_spread_is_the_mean_and_the_range() -> None:
+    assert learning.spread([0.5, 0.9, 0.7]) == "0.700 (0.500..0.900)"
+
+
+def test_presets_train_side_by_side_with_a_seed_of_their_own(say: Say) -> None:
+    words = ["train", "shapes-tiny", "shapes-vld", "--clips", 1, *TINY, "--train.steps", 1, "--train.seed", 7]
+    documents = say(*words, "--json").document
+    assert [document["folder"] for document in documents] == ["runs/shapes-tiny", "runs/shapes-vld"]
+    assert [document["provenance"]["seed"] for document in documents] == [7, 7]
+
+
+def test_a_run_that_breaks_is_told_of_at_the_end_and_the_others_are_measured(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = TrainingStep.__call__
+
+    def sometimes(self: TrainingStep, number: int, now: Anneals) -> Tensor:
+        if self.config.train.seed == 1:
+            raise InputError("the moon is too high: wait.")
+        return step(self, number, now)
+
+    monkeypatch.setattr(TrainingStep, "__call__", sometimes)
+    spoken = say("train", "shapes-tiny", "--seeds", 0, 1, 2, "--clips", 1, "--json", *TINY)
+    assert spoken.code == 2
+    folders = [document["folder"] for document in json.loads(spoken.out)]
+    assert folders == ["runs/shapes-tiny-seed0", "runs/shapes-tiny-seed2"]
+    assert all(Path(folder, "metrics.json").exists() for folder in folders)
+    assert spoken.err.endswith("scalor: runs/shapes-tiny-seed1: the moon is too high: wait.\n")
+
+
+def test_a_stop_signal_is_told_run_by_run(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = TrainingStep.__call__
+
+    def stopped(self: TrainingStep, number: int, now: Anneals) -> Tensor:
+        if (self.config.train.seed, number) == (1, 1):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, number, now)
+
+    words = ["train", "shapes-tiny", "--seeds", 0, 1, "--clips", 1, *TINY]
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingStep, "__call__", stopped)
+        spoken = say(*words)
+    assert (spoken.code, spoken.out) == (128 + signal.SIGTERM, "")
+    assert spoken.err.endswith(
+        "runs/shapes-tiny-seed0: stopped at step 3; go on with --resume\n"
+        "runs/shapes-tiny-seed1: stopped at step 2; go on with --resume\n"
+    )
+    assert [document["step"] for document in say(*words, "--resume", "--json").document] == [4, 4]
 
 
 def test_evaluate_on_the_scenes_of_another_preset(say: Say, weights: Path) -> None:

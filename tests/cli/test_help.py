@@ -34,7 +34,13 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
     [
         (
             "train",
-            ["(default: runs/PRESET)", "unseen clips to evaluate on at the end (default: 64)", "(default: auto)"],
+            [
+                "(default: runs/PRESET)",
+                "several train side by side",
+                "--seeds SEED [SEED ...] train every preset with each of these seeds, side by side",
+                "unseen clips to evaluate on at the end (default: 64)",
+                "(default: auto)",
+            ],
         ),
         ("track", ["(default: shapes-md)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy"]),
         ("generate", ["frames seen before imagining (default: 5)", "frames to imagine (default: 5)", "0.2 by default"]),

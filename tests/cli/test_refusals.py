@@ -80,6 +80,14 @@ TRAIN = ["train", "shapes-tiny", "--out", "run", "--resume"]
         ([*TRAIN, "--device", "nonsense"], ["'nonsense'", "auto, cpu or cuda"]),
         ([*TRAIN], ["folder run holds a run with another model"]),
         (["train", "shapes-tiny", "--out", "run"], ["folder run already holds a run", "--resume"]),
+        (["train", "shapes-tiny", "shapes-mdd"], ["'shapes-mdd'", "did you mean shapes-md"]),
+        ([*TRAIN, "--seeds"], ["--seeds", "scalor train --help"]),
+        ([*TRAIN, "--seeds", "0", "-1"], ["'-1'"]),
+        ([*TRAIN, "--seeds", "0", "one"], ["'one'", "a whole number"]),
+        ([*TRAIN, "--seeds", "0", "1", "--train.seed", "3"], ["--seeds is 0 1", "--train.seed is 3", "leave one out"]),
+        ([*TRAIN, "--seeds", "4", "--train.seed=4"], ["--seeds is 4", "--train.seed is 4", "leave one out"]),
+        ([*TRAIN, "--seeds", "2", "2"], ["folder run/shapes-tiny-seed2 would hold two runs", "every seed once"]),
+        (["train", "shapes-tiny", "shapes-tiny"], ["folder runs/shapes-tiny would hold two runs", "every preset"]),
         (["evaluate", "run", "--clips", "0"], ["'0'", "at least 1"]),
         (["evaluate", "run", "--nll-samples", "-1"], ["'-1'", "at least 0"]),
         (["evaluate", "run", "--preset", "shapes-mdd"], ["did you mean shapes-md"]),
@@ -151,6 +159,14 @@ def test_checkpoints_that_are_none(
     }[command]
     file = "run/resume.safetensors" if command == "train" else "run/model.safetensors"
     refused((given, [file, "was not written by scalor" if harm is foreign else "truncated or no safetensors file"]))
+
+
+def test_a_run_in_the_way_of_one_of_several(say: Say, run_folder: Path, tmp_path: Path) -> None:
+    run_folder.rename(tmp_path / "shapes-tiny-seed1")
+    before = contents(tmp_path)
+    words = ["train", "shapes-tiny", "--seeds", 0, 1, "--out", ".", *TINY]
+    assert "folder shapes-tiny-seed1 already holds a run: add --resume" in say(*words).complaint
+    assert contents(tmp_path) == before
 
 
 def test_going_on_from_another_size(refused: Callable[[Case], None]) -> None:

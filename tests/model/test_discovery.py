@@ -68,13 +68,13 @@ def test_an_explained_frame_discovers_nothing() -> None:
     """Of what lies inside the frame and shows itself: nothing explains what is beyond the border."""
     model = tiny_model()
     for explained, some in ((torch.zeros(2, 1, 32, 32), True), (torch.ones(2, 1, 32, 32), False)):
-        features, image = torch.rand(2, 8, 4, 4), torch.rand(2, 3, 32, 32)
-        found = model.discovery(features, explained, image, model.appearance, 16, 0.1, Mode())
+        prepared, image = torch.randn(2, 16, 8), torch.rand(2, 3, 32, 32)
+        found = model.discovery(prepared, explained, image, model.appearance, 16, Mode())
         box = corners(found.objects.where)
         inside = ((box >= 0) & (box <= 32)).all(-1) & (found.sprite.mask.amax((2, 3, 4)) > 0.3)
         assert inside.any()
         assert bool(found.objects.alive[inside].any()) is some
-        assert bool(found.rejected.any()) is not some
+        assert bool(found.proposals.rejected.any()) is not some
 
 
 def test_a_proposal_stays_within_a_cell_of_its_own_and_its_size_in_range() -> None:
@@ -95,17 +95,16 @@ def test_a_proposal_stays_within_a_cell_of_its_own_and_its_size_in_range() -> No
 def test_proposals_come_most_present_first() -> None:
     model = tiny_model(rejection=False)
     found = model.discovery(
-        torch.randn(2, 8, 4, 4),
+        torch.randn(2, 16, 8),
         torch.zeros(2, 1, 32, 32),
         torch.rand(2, 3, 32, 32),
         model.appearance,
         16,
-        0.1,
         Mode(),
     )
     presence = found.objects.presence[..., 0]
     assert (presence.diff() <= 0).all()
     shows = found.sprite.mask.amax((2, 3, 4)) > 0.3
     assert torch.equal(found.objects.alive[..., 0], ((presence > 0.7) & shows).float())
-    assert torch.equal(found.wanted, (presence > 0.7).sum(-1).float())
+    assert 0 < found.objects.alive.mean() < 1
     assert not found.objects.z_where[..., :2].any()  # a newborn has not moved

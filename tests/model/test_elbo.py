@@ -1,17 +1,18 @@
 """Laws of the bound and of its importance-weighted kin."""
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from scalor.distributions import Estimator, Exact, Mode, Relaxed
-from scalor.model.elbo import ElboTerms
+from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
+from scalor.model.elbo import ElboTerms, explain
+from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 
-from .worlds import VARIANTS, each, observe, squares, tiny_model
+from .worlds import VARIANTS, each, look, squares, tiny_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
 
@@ -37,10 +38,28 @@ def test_a_divergence_is_never_negative(changes: dict[str, Any], estimator: Esti
 
 def test_the_log_likelihood_is_that_of_independent_normal_pixels() -> None:
     model, image = tiny_model(sigma=0.3), squares(1)[:, 0]
-    _, step, terms, activity = observe(model, model.start(1, (32, 32), image), image)
-    expected = torch.distributions.Normal(step.picture, 0.3).log_prob(image).sum((1, 2, 3))
-    torch.testing.assert_close(terms.log_likelihood, expected, rtol=1e-4, atol=0.01)
-    torch.testing.assert_close(activity.squared_error, (step.picture - image).square().mean((1, 2, 3)))
+    _, explained = look(model, model.start(1, image), image)
+    picture = explained.painting.picture
+    expected = torch.distributions.Normal(picture, 0.3).log_prob(image).sum((1, 2, 3))
+    torch.testing.assert_close(explained.terms.log_likelihood, expected, rtol=1e-4, atol=0.01)
+    torch.testing.assert_close(explained.activity.squared_error, (picture - image).square().mean((1, 2, 3)))
+
+
+def test_frames_explained_together_cost_what_they_cost_one_by_one() -> None:
+    """What the priors remember is handed on from one part of a clip to the next."""
+    model, video = tiny_model(background=True), squares(5, clips=2)
+    with torch.no_grad():
+        whole = model.elbo(video, Mode())
+        seen, _ = model.observe(video, Mode())
+        images, past, parts = video.transpose(0, 1), model.no_past(2, video), []
+        for part in (slice(0, 1), slice(1, 3), slice(3, 5)):
+            parts.append(explain(model, images[part], seen[part], past, Mode(), PRESENCE_PRIOR))
+            past = parts[-1].past
+    for name, value in whole.terms.to_dict().items():
+        together = torch.stack([part.terms.to_dict()[name] for part in parts]).sum(0)
+        torch.testing.assert_close(together, value, rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(past.objects, whole.past.objects)
+    torch.testing.assert_close(torch.cat([p.painting.picture for p in parts]), whole.painting.picture)
 
 
 def test_the_bound_of_a_batch_is_that_of_its_clips() -> None:
@@ -55,6 +74,66 @@ def test_a_presence_prior_may_be_a_number_or_a_tensor() -> None:
     number = model.elbo(video, Mode(), 0.03).terms.elbo
     torch.testing.assert_close(model.elbo(video, Mode(), torch.tensor(0.03)).terms.elbo, number)
     assert not torch.allclose(model.elbo(video, Mode(), 0.3).terms.elbo, number)
+
+
+def dealt(model: SCALOR, video: Tensor, seed: int) -> Relaxed:
+    """Training's estimator, its noise drawn beforehand."""
+    random = torch.Generator().manual_seed(seed)
+    normals, uniforms = model.noise_per_frame((video.shape[-2], video.shape[-1]))
+    shape = (video.shape[1], video.shape[0])
+    noise = Noise(torch.randn(*shape, normals, generator=random), torch.rand(*shape, uniforms, generator=random))
+    return Relaxed(0.7, noise)
+
+
+@each(VARIANTS)
+def test_the_same_noise_gives_the_same_bound_and_other_noise_another(changes: dict[str, Any]) -> None:
+    model, video = tiny_model(**changes), squares(4, clips=2)
+    bounds = []
+    with torch.no_grad():
+        for seed in (1, 1, 2):
+            torch.rand(len(bounds) + 1)  # what else is drawn does not matter
+            bounds.append(model.elbo(video, dealt(model, video, seed)).terms.elbo)
+    assert torch.equal(bounds[0], bounds[1])
+    assert ((bounds[0] - bounds[2]).abs() > 1).all()
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_every_frame_has_noise_of_its_own(background: bool) -> None:
+    """Other noise in the last frame changes what was made of that frame alone."""
+    model, video = tiny_model(background=background), squares(3, clips=2)
+    one, two = dealt(model, video, 1), dealt(model, video, 2)
+    assert isinstance(one.noise, Noise)
+    assert isinstance(two.noise, Noise)
+    mixed = Noise(
+        torch.cat([one.noise.normals[:2], two.noise.normals[2:]]),
+        torch.cat([one.noise.uniforms[:2], two.noise.uniforms[2:]]),
+    )
+    with torch.no_grad():
+        (seen, explained), (again, explained_again) = (
+            model.observe(video, estimator) for estimator in (one, replace(one, noise=mixed))
+        )
+    for t in range(3):
+        same = torch.equal(seen[t].state.objects.latent, again[t].state.objects.latent)
+        assert same is (t < 2)
+    pictures = [bound.painting.picture.unflatten(0, (3, 2)) for bound in (explained, explained_again)]
+    torch.testing.assert_close(pictures[1][:2], pictures[0][:2], rtol=0, atol=1e-5)
+    assert not torch.allclose(pictures[1][2], pictures[0][2], atol=1e-3)
+
+
+def test_noise_drawn_beforehand_gives_the_bounds_of_noise_drawn_when_needed() -> None:
+    """In distribution: of every term, half of the values lie above the other's median and half within its quartiles.
+
+    Counts, because a divergence has a long tail; the error of a share of 400 draws against 400 is about 0.035.
+    """
+    model, video = tiny_model(background=True), squares(3).expand(400, -1, -1, -1, -1)
+    with torch.no_grad():
+        ours = model.elbo(video, dealt(model, video, 1)).terms.to_dict()
+        theirs = model.elbo(video, Relaxed(0.7)).terms.to_dict()
+    for name, value in ours.items():
+        low, median, high = theirs[name].quantile(torch.tensor([0.25, 0.5, 0.75]))
+        assert low < high, name
+        assert 0.35 < float((value > median).float().mean()) < 0.65, name
+        assert 0.35 < float(((value > low) & (value < high)).float().mean()) < 0.65, name
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -84,9 +163,11 @@ def test_cut_gradients_end_at_each_frame(changes: dict[str, Any]) -> None:
         return gradient[:, 0]
 
     alone = first_frame_gradient(1, cut=False)
-    assert alone.abs().max() > 0
-    torch.testing.assert_close(first_frame_gradient(3, cut=True), alone, rtol=1e-4, atol=1e-4)
-    assert (first_frame_gradient(3, cut=False) - alone).abs().max() > 1e-2
+    size = float(alone.abs().max())
+    assert size > 0
+    # Sums over three frames at once round otherwise than over one, and large gradients cancel to small ones.
+    torch.testing.assert_close(first_frame_gradient(3, cut=True), alone, rtol=0, atol=3e-5 * size)
+    assert (first_frame_gradient(3, cut=False) - alone).abs().max() > 0.1 * size
 
 
 def test_cutting_gradients_does_not_change_the_bound() -> None:
@@ -105,7 +186,7 @@ def test_the_importance_weighted_bound_is_above_the_mean_elbo() -> None:
     weighted = model.log_likelihood(video, samples=8)
     torch.manual_seed(3)
     with torch.no_grad():
-        singles = torch.stack([model.elbo(video, Exact()).terms.elbo for _ in range(8)])
+        singles = model.elbo(video.repeat(8, 1, 1, 1, 1), Exact()).terms.elbo.view(8, 3)
     assert singles.std(0).min() > 0
     assert (weighted >= singles.mean(0)).all()
     torch.testing.assert_close(weighted, singles.logsumexp(0) - math.log(8))
@@ -139,7 +220,8 @@ def test_importance_weights_agree_with_plain_sampling_from_the_prior() -> None:
         frame = squares(1, (16, 16))[:, 0].expand(draws, -1, -1, -1)
         torch.manual_seed(0)
         weighted = model.elbo(frame[:, None], Exact(), rate).terms.elbo
-        _, step = model.dream(model.start(draws, (16, 16), frame), rate, Exact())
+        start, past = model.start(draws, frame), model.no_past(draws, frame)
+        *_, step = model.dream(start, past, (16, 16), rate, Exact())
         plain = torch.distributions.Normal(step.picture, 2.0).log_prob(frame).sum((1, 2, 3))
 
     def estimate(logs: Tensor) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Crops and pastes are bilinear sampling: the same numbers as `grid_sample`, without a canvas per object."""
+"""Boxes: corners, what touches the frame, and the tight box of a mask."""
 
 import pytest
 import torch
@@ -6,9 +6,8 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from scalor.model.geometry import corners, crop, paste, tight_box, touches_frame
-
-FRAMES = [(16, 16), (9, 23), (31, 12), (1, 7)]
+from scalor.kernels import paste
+from scalor.model.geometry import corners, size_within, tight_box, touches_frame
 
 
 def boxes(clips: int, count: int, frame: tuple[int, int], seed: int) -> Tensor:
@@ -30,63 +29,10 @@ def sample(image: Tensor, scale: tuple[Tensor, Tensor], offset: tuple[Tensor, Te
     return grid_sample(image[None], grid, mode="bilinear", padding_mode="zeros", align_corners=False)[0]
 
 
-def crop_one(image: Tensor, box: Tensor, samples: int) -> Tensor:
-    h, w = image.shape[-2:]
-    x, y, width, height = box
-    return sample(image, (width / w, height / h), (2 * x / w - 1, 2 * y / h - 1), (samples, samples))
-
-
 def paste_one(glimpse: Tensor, box: Tensor, frame: tuple[int, int]) -> Tensor:
     h, w = frame
     x, y, width, height = box
     return sample(glimpse, (w / width, h / height), ((w - 2 * x) / width, (h - 2 * y) / height), frame)
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize("samples", [1, 5, 8])
-def test_a_crop_is_a_grid_sample(frame: tuple[int, int], samples: int) -> None:
-    where = boxes(2, 25, frame, seed=samples)
-    image = torch.rand(2, 3, *frame, dtype=torch.float64)
-    expected = torch.stack([torch.stack([crop_one(image[b], box, samples) for box in where[b]]) for b in range(2)])
-    assert expected.abs().max() > 0.1
-    torch.testing.assert_close(crop(image, where, samples), expected, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize("samples", [1, 5, 8])
-def test_a_paste_is_the_sum_of_grid_samples(frame: tuple[int, int], samples: int) -> None:
-    where = boxes(2, 12, frame, seed=samples)
-    glimpses = torch.rand(2, 12, 2, samples, samples, dtype=torch.float64)
-    each = [[paste_one(g, box, frame) for g, box in zip(glimpses[b], where[b], strict=True)] for b in range(2)]
-    expected = torch.stack([torch.stack(layers).sum(0) for layers in each])
-    torch.testing.assert_close(paste(glimpses, where, frame), expected, rtol=0, atol=1e-9)
-    alone = torch.cat([paste(glimpses[:, i : i + 1], where[:, i : i + 1], frame)[None] for i in range(12)])
-    torch.testing.assert_close(alone, torch.stack([torch.stack(layers) for layers in each], 1), rtol=0, atol=1e-9)
-
-
-def test_a_crop_of_the_whole_frame_is_the_frame() -> None:
-    image = torch.rand(1, 3, 8, 8)
-    whole = torch.tensor([[[4.0, 4.0, 8.0, 8.0]]])
-    torch.testing.assert_close(crop(image, whole, 8)[:, 0], image)
-    torch.testing.assert_close(paste(image[:, None], whole, (8, 8)), image)
-
-
-def test_a_box_off_the_screen_reads_and_writes_nothing() -> None:
-    away = torch.tensor([[[-20.0, 4.0, 6.0, 6.0], [4.0, 30.0, 6.0, 6.0]]])
-    assert not crop(torch.ones(1, 3, 8, 8), away, 5).any()
-    assert not paste(torch.ones(1, 2, 3, 5, 5), away, (8, 8)).any()
-
-
-def test_gradients_of_crop_are_right() -> None:
-    image = torch.rand(1, 2, 6, 7, dtype=torch.float64, requires_grad=True)
-    where = boxes(1, 4, (6, 7), seed=3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda i, w: crop(i, w, 4), (image, where))
-
-
-def test_gradients_of_paste_are_right() -> None:
-    glimpses = torch.rand(1, 3, 2, 4, 4, dtype=torch.float64, requires_grad=True)
-    where = boxes(1, 3, (6, 7), seed=4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda g, w: paste(g, w, (6, 7)), (glimpses, where))
 
 
 def test_corners_are_half_a_size_from_the_centre() -> None:
@@ -154,4 +100,4 @@ def test_a_box_that_draws_touches_the_frame() -> None:
 def test_wrong_shapes_are_caught_while_the_tests_run() -> None:
     """The import hook of `tests/conftest.py` is alive."""
     with pytest.raises(TypeCheckError):
-        crop(torch.rand(2, 3, 8, 8), torch.rand(2, 5, 3), 4)
+        size_within(torch.rand(2, 5, 3), torch.rand(2), 0.5)

@@ -75,7 +75,7 @@ def test_an_object_moves_by_at_most_its_typical_size() -> None:
 def test_an_object_ends_when_it_is_gone(presence: float, x: float, mask: float, alive: float, stays: bool) -> None:
     trackers, objects = propagation(), random_objects(1, 1, (96, 84))
     objects = objects.unpack(torch.cat([objects.pack()[..., :-1], torch.full((1, 1, 1), alive)], -1))
-    drawn = Sampled(torch.zeros(1, 1, 4), torch.zeros(1, 1, 4), torch.zeros(1, 1, 1), torch.full((1, 1, 1), presence))
+    drawn = Sampled(torch.zeros(1, 1, 9), torch.full((1, 1, 1), presence))
     sprite = Sprite(torch.ones(1, 1, 3, 8, 8), torch.full((1, 1, 1, 8, 8), mask))
     moved = trackers.carry(objects, torch.tensor([[[x, 48.0, 8.0, 8.0]]]), drawn, sprite, (96, 84))
     assert bool(moved.alive.item()) is stays

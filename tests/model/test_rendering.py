@@ -6,14 +6,27 @@ import pytest
 import torch
 from torch import Tensor
 
+from scalor.model import rendering
 from scalor.model.decoders import Sprite
-from scalor.model.rendering import Foreground, compose, coverage, draw
+from scalor.model.rendering import Foreground, compose, figures
 from scalor.model.state import ObjectState
 
 from .test_geometry import paste_one
 from .worlds import all_alive, random_objects, random_sprite
 
 FRAME = (20, 28)
+
+
+def draw(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Foreground:
+    return rendering.draw(figures(objects, sprite), frame)
+
+
+def coverage(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Tensor:
+    return rendering.coverage(figures(objects, sprite), frame)
+
+
+def at_depth(objects: ObjectState, depth: Tensor) -> ObjectState:
+    return replace(objects, latent=torch.cat([objects.latent[..., :-1].to(depth.dtype), depth], -1))
 
 
 def full(clips: int, count: int, **values: Tensor) -> ObjectState:
@@ -85,7 +98,7 @@ def test_a_nearer_object_hides_a_farther_one() -> None:
     depth = torch.tensor([[[-6.0], [6.0]]])
     near, far = (1.0, 0.2, 0.0), (0.0, 0.9, 1.0)
     for order in ([0, 1], [1, 0]):
-        objects = full(1, 2, z_depth=depth[:, order])
+        objects = at_depth(full(1, 2), depth[:, order])
         picture = compose(draw(objects, plain([(near, far)[i] for i in order]), FRAME), None)
         centre = picture[0, :, FRAME[0] // 2, FRAME[1] // 2]
         torch.testing.assert_close(centre, torch.tensor(near), rtol=0, atol=0.01)
@@ -95,9 +108,17 @@ def test_nearness_weighs_by_the_sigmoid_of_minus_depth() -> None:
     depth = torch.tensor([[[0.3], [-1.1]]])
     weights = torch.sigmoid(-depth[0, :, 0])
     colours = torch.tensor([[1.0, 0.2, 0.0], [0.0, 0.9, 1.0]])
-    picture = compose(draw(full(1, 2, z_depth=depth), plain([(1.0, 0.2, 0.0), (0.0, 0.9, 1.0)]), FRAME), None)
+    picture = compose(draw(at_depth(full(1, 2), depth), plain([(1.0, 0.2, 0.0), (0.0, 0.9, 1.0)]), FRAME), None)
     expected = (weights[:, None] * colours).sum(0) / weights.sum()
     torch.testing.assert_close(picture[0, :, 10, 14], expected, rtol=0, atol=1e-4)
+
+
+def test_room_for_more_objects_changes_nothing() -> None:
+    shown = figures(random_objects(2, 5, FRAME), random_sprite(2, 5))
+    wider = shown.padded(9)
+    assert wider.where.shape == (2, 9, 4)
+    drawn, again = rendering.draw(shown, FRAME), rendering.draw(wider, FRAME)
+    torch.testing.assert_close(again, drawn, rtol=0, atol=1e-6)
 
 
 def test_the_mask_never_exceeds_one() -> None:
@@ -135,7 +156,7 @@ def test_gradients_of_the_picture_are_right(monkeypatch: pytest.MonkeyPatch) -> 
     behind = torch.rand(1, 3, *frame, generator=random, dtype=torch.float64)
 
     def picture(colour: Tensor, mask: Tensor, where: Tensor, depth: Tensor, presence: Tensor) -> Tensor:
-        state = replace(objects, where=where, z_depth=depth, presence=presence)
+        state = replace(at_depth(objects, depth), where=where, presence=presence)
         drawn = draw(state, Sprite(colour, mask), frame)
         assert drawn.mask.max() < 1
         assert drawn.mask.max() > 0.2

@@ -11,19 +11,27 @@ import torch
 from scalor.distributions import Exact
 from scalor.tracks import Tracks, join_tracks
 
-from .worlds import VARIANTS, assert_same_tracks, each, observe, see, squares, tiny_model, tune
+from .worlds import VARIANTS, assert_same_tracks, each, look, see, squares, tiny_model, tune
 
 pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
 
 
-def test_the_tiny_world_is_eventful() -> None:
-    """The laws below say little where nothing happens: objects are born at once and later, and they die."""
-    tracks = tiny_model().track(squares(8, clips=2))
-    first, last = tracks.select(tracks.frame == 0), tracks.select(tracks.frame == 7)
-    assert 0 < len(first) < 12
-    assert set(last.id) - set(first.id)
-    assert set(first.id) - set(last.id)
-    assert not tracks.discovered.all()
+@each(VARIANTS)
+def test_the_tiny_world_is_eventful(changes: dict[str, Any]) -> None:
+    """Laws say little where nothing happens: here objects are born at once and later, and they move and die."""
+    tracks = tiny_model(**changes).track(squares(8, clips=4))
+    dead, moves = set(), []
+    for clip in range(4):
+        part = tracks.of_clip(clip)
+        ids = [set(part.id[part.frame == t].tolist()) for t in range(8)]
+        assert 0 < len(ids[0]) < 6
+        assert ids[7] - ids[0]
+        dead |= {(clip, identity) for identity in ids[0] - ids[7]}
+        lives = [part.centre[part.id == identity] for identity in set().union(*ids)]
+        assert max(map(len, lives)) > 4
+        moves += [step for life in lives for step in np.diff(life, axis=0)]
+    assert len(dead) > 1
+    assert 0.5 < np.abs(moves).mean() < 5  # of at most 8
     assert tracks.box[:, 0].std() > 4
 
 
@@ -137,10 +145,10 @@ def test_an_object_that_shows_nothing_is_neither_born_nor_kept() -> None:
     state = see(model, video[:, :2])
     assert state.objects.alive.any()
     with torch.no_grad():
-        model.appearance.decoder.draw[-2].bias[12:] -= 100  # the mask's four sub-pixels
+        model.appearance.decoder.each[-1].bias[-4:] -= 100  # the mask of a patch of 2 by 2, after its colours
     assert not see(model, video).objects.alive.any()
-    assert not observe(model, state, video[:, 2])[0].objects.alive.any()
-    assert not model.dream(state, 1.0, Exact())[0].objects.alive.any()
+    assert not look(model, state, video[:, 2])[0].state.objects.alive.any()
+    assert not model.dream(state, model.no_past(1, video), (32, 32), 1.0, Exact())[0].objects.alive.any()
 
 
 @pytest.mark.parametrize("size", [(32, 48), (16, 64), (64, 64), (8, 8)])
@@ -170,8 +178,10 @@ def test_a_scene_moved_by_whole_cells_gives_moved_tracks() -> None:
     squares_here = torch.zeros(1, 2, 3, side, side)
     small = squares(2, (32, 32), count=5)
     squares_here[..., 80:112, 80:112] = small
-    # Random heads may call black a thing or not; halfway between what they say of content is a good threshold.
-    tune(model, model.discovery.heads, squares_here[..., 72:120, 72:120], {0: (0.0, 0.4)})
+    # Random heads may call black a thing or not; halfway between what they say of a crowd is a good threshold.
+    crowd = squares(2, (96, 96), count=40)
+    tune(model, model.discovery.from_features, crowd, dict.fromkeys(range(8), (0.0, 1.0)))
+    tune(model, model.discovery.heads, crowd, {0: (0.0, 0.4)})
     moved = torch.roll(squares_here, (shift[1] * cell, shift[0] * cell), (-2, -1))
     offset = np.array([shift[0] * cell, shift[1] * cell] * 2)
 

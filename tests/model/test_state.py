@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from scalor.model.state import Joined, ObjectState, Roster, end_duplicates, join
+from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, join
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,14 @@ def people(tags: Tensor, alive: Tensor) -> ObjectState:
     def field(width: int, scale: float) -> Tensor:
         return scale * tags[..., None] + torch.arange(width) / 16
 
-    return ObjectState(
-        field(4, 1), field(4, 2), field(3, 3), field(1, 4), field(1, 5), field(2, 6), field(2, 7), alive[..., None]
-    )
+    return ObjectState(field(4, 1), field(8, 2), field(1, 5), field(2, 6), alive[..., None])
 
 
 def tag(objects: ObjectState) -> Tensor:
     return objects.where[..., 0]
 
 
-def live(slots: int, days: list[list[Day]]) -> list[tuple[ObjectState, Roster, ObjectState, Joined]]:
+def live(slots: int, days: list[list[Day]]) -> list[tuple[ObjectState, Roster, ObjectState, SceneState]]:
     """Play a life; tags of proposals are numbered through, so every proposal that ever was has its own."""
     clips = len(days[0])
     objects = people(torch.zeros(clips, slots), torch.zeros(clips, slots))
@@ -145,14 +143,65 @@ def test_unpacking_a_pack_gives_the_objects_back() -> None:
         assert torch.equal(getattr(objects, field.name), getattr(again, field.name)), field.name
 
 
-def seated(ids: list[int], places: list[tuple[float, float]], looks: list[float]) -> Joined:
+def test_padding_adds_empty_slots_and_the_first_give_the_objects_back() -> None:
+    objects = people(torch.rand(2, 3), torch.ones(2, 3))
+    wider = objects.padded(5)
+    assert wider.where.shape[:2] == (2, 5)
+    assert torch.equal(wider.first(3).pack(), objects.pack())
+    assert not wider.alive[:, 3:].any()
+    assert (wider.where[:, 3:, 2:] > 0).all()  # arithmetic on empty slots stays finite
+    assert torch.equal(wider.first(2).pack(), objects.pack()[:, :2])
+    assert objects.padded(3) is objects
+
+
+@pytest.mark.parametrize(
+    ("ids", "count"),
+    [
+        ([[0, 1, 2, 3], [-1, -1, -1, -1]], 4),
+        ([[0, -1, 2, -1], [5, -1, -1, -1]], 3),
+        ([[-1, -1, -1, -1], [-1, 7, -1, -1]], 2),
+        ([[0, -1, -1, -1], [0, -1, -1, -1]], 1),
+        ([[-1, -1, -1, -1], [-1, -1, -1, -1]], 1),
+    ],
+    ids=["full", "a gap", "one clip is empty", "the first alone", "nobody"],
+)
+def test_only_slots_after_the_last_object_of_any_clip_are_left_out(ids: list[list[int]], count: int) -> None:
+    roster = Roster(torch.tensor(ids), torch.full((2,), 8))
+    objects = people(torch.rand(2, 4), (roster.id >= 0).float())
+    state = SceneState(objects, roster, torch.rand(2, 4) > 0.5, torch.zeros(2))
+    fewer = state.occupied()
+    assert torch.equal(fewer.objects.pack(), objects.pack()[:, :count])
+    assert torch.equal(fewer.discovered, state.discovered[:, :count])
+    assert torch.equal(fewer.roster.id, roster.id)  # the roster goes on knowing every slot
+    assert not (roster.id[:, count:] >= 0).any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives())
+def test_births_are_seated_the_same_when_empty_slots_at_the_end_were_left_out(
+    life: tuple[int, list[list[Day]]],
+) -> None:
+    for before, roster, newborn, joined in live(*life):
+        taken = (before.alive[..., 0] > 0).any(0).nonzero()[:, 0].tolist()
+        again = join(before.first(max(taken, default=0) + 1), roster, newborn)
+        assert torch.equal(again.roster.id, joined.roster.id)
+        assert torch.equal(again.roster.next_id, joined.roster.next_id)
+        assert torch.equal(again.discovered, joined.discovered)
+        assert torch.equal(again.turned_away, joined.turned_away)
+        there = joined.roster.id >= 0
+        assert torch.equal(again.objects.pack()[there], joined.objects.pack()[there])
+        assert torch.equal(again.objects.alive, joined.objects.alive)
+
+
+def seated(ids: list[int], places: list[tuple[float, float]], looks: list[float]) -> SceneState:
     """Squares of side 8 of one plain look each, all just discovered; an id of -1 is an empty slot."""
     count = len(ids)
     roster = Roster(torch.tensor([ids]), torch.tensor([max(ids) + 1]))
     objects = people(torch.zeros(1, count), (roster.id >= 0).float())
     where = torch.cat([torch.tensor([places]), torch.full((1, count, 2), 8.0)], -1)
     what = torch.tensor(looks)[None, :, None].expand(1, count, 3)
-    return Joined(replace(objects, where=where, z_what=what), roster, roster.id >= 0, torch.zeros(1))
+    latent = torch.cat([objects.z_where, what, objects.z_depth], -1)
+    return SceneState(replace(objects, where=where, latent=latent), roster, roster.id >= 0, torch.zeros(1))
 
 
 HERE, NEARBY, AWAY = (10.0, 10.0), (11.0, 10.0), (30.0, 10.0)

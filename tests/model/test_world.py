@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Exact, Mode, Relaxed
+from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.model.scalor import SCALOR
 from scalor.model.state import ObjectState
 
-from .worlds import VARIANTS, assert_same_tracks, each, numbers, observe, per_frame, see, squares, tiny_model
+from .worlds import VARIANTS, assert_same_tracks, each, look, numbers, per_frame, see, squares, tiny_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
 
@@ -54,23 +54,79 @@ def test_a_dead_slot_influences_nothing(changes: dict[str, Any], estimator: Esti
     with torch.no_grad():
         for image in video[:, 3:].unbind(1):
             torch.manual_seed(1)
-            state, step, terms, activity = observe(model, state, image, estimator)
+            seen, explained = look(model, state, image, estimator)
             torch.manual_seed(1)
-            disturbed_state, disturbed_step, *records = observe(model, disturbed_state, image, estimator)
-            torch.testing.assert_close(disturbed_step.picture, step.picture, rtol=0, atol=1e-6)
-            torch.testing.assert_close(disturbed_step.foreground, step.foreground, rtol=0, atol=1e-6)
-            for one, two in zip((terms, activity), records, strict=True):
-                torch.testing.assert_close(two.to_dict(), one.to_dict(), rtol=1e-5, atol=1e-3)
+            again, explained_again = look(model, disturbed_state, image, estimator)
+            state, disturbed_state = seen.state, again.state
+            one, two = explained.painting, explained_again.painting
+            torch.testing.assert_close(two.picture, one.picture, rtol=0, atol=1e-6)
+            torch.testing.assert_close(two.foreground, one.foreground, rtol=0, atol=1e-6)
+            for name in ("terms", "activity"):
+                record, other_record = getattr(explained, name), getattr(explained_again, name)
+                torch.testing.assert_close(other_record.to_dict(), record.to_dict(), rtol=1e-5, atol=1e-3)
             assert torch.equal(disturbed_state.roster.id, state.roster.id)
             live = state.objects.alive[..., 0] == 1
             torch.testing.assert_close(
                 disturbed_state.objects.pack()[live], state.objects.pack()[live], rtol=0, atol=1e-5
             )
         torch.manual_seed(2)
-        _, dreamt = model.dream(state, 0.3, estimator)
+        past = model.no_past(2, video)
+        *_, dreamt = model.dream(state, past, (32, 32), 0.3, estimator)
         torch.manual_seed(2)
-        _, again = model.dream(disturbed_state, 0.3, estimator)
-    torch.testing.assert_close(again.picture, dreamt.picture, rtol=0, atol=1e-6)
+        *_, dreamt_again = model.dream(disturbed_state, past, (32, 32), 0.3, estimator)
+    torch.testing.assert_close(dreamt_again.picture, dreamt.picture, rtol=0, atol=1e-6)
+
+
+@each(VARIANTS)
+@pytest.mark.parametrize("slots", [6, 20])
+def test_leaving_out_what_is_empty_changes_no_object(changes: dict[str, Any], slots: int) -> None:
+    """`sparing` saves work: births, deaths, identities and the live objects' fields are those of the whole."""
+    model, video = tiny_model(slots=slots, **changes), squares(8, clips=3)
+    views, _ = model.look(video.transpose(0, 1), model.no_memory(3, (32, 32), video))
+    state = model.start(3, video)
+    left_out = died = born = 0
+    with torch.no_grad():
+        for view in views:
+            seen, again = model.follow(state, view, Mode()), model.follow(state, view, Mode(), sparing=True)
+            whole, spared = seen.state, again.state
+            left_out += seen.shown.where.shape[1] - again.shown.where.shape[1]
+            died += int(((state.roster.id >= 0) & (whole.roster.id != state.roster.id)).sum())
+            born += int(whole.discovered.sum())
+            state = spared
+            for name in ("id", "next_id"):
+                assert torch.equal(getattr(spared.roster, name), getattr(whole.roster, name))
+            assert torch.equal(spared.discovered, whole.discovered)
+            assert torch.equal(spared.turned_away, whole.turned_away)
+            assert torch.equal(spared.objects.alive, whole.objects.alive)
+            live = whole.objects.alive[..., 0] == 1
+            torch.testing.assert_close(spared.objects.pack()[live], whole.objects.pack()[live], rtol=0, atol=1e-4)
+    assert left_out > 0
+    assert born > 10
+    assert died > 3
+
+
+OTHER_FRAMES = ((32, 32), (16, 64), (48, 40), (8, 8))
+
+
+@each({**VARIANTS, "few proposals": {"proposals": 1}, "many proposals": {"slots": 3, "proposals": 30}})
+def test_the_noise_of_a_frame_suffices(changes: dict[str, Any]) -> None:
+    for background in (False, True):
+        model = tiny_model(lively=False, **{**changes, "background": background})
+        for frame in OTHER_FRAMES:
+            normals, uniforms = model.noise_per_frame(frame)
+            noise = Noise(torch.randn(3, 2, normals), torch.rand(3, 2, uniforms))
+            bound = model.elbo(squares(3, frame, clips=2), Relaxed(1.0, noise), 0.1).terms.elbo
+            assert torch.isfinite(bound).all()
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize(("fewer_normals", "fewer_uniforms"), [(1, 0), (0, 1)])
+def test_no_more_noise_is_drawn_than_a_frame_needs(background: bool, fewer_normals: int, fewer_uniforms: int) -> None:
+    model, video = tiny_model(lively=False, background=background), squares(2, clips=2)
+    normals, uniforms = model.noise_per_frame((32, 32))
+    short = Noise(torch.randn(2, 2, normals - fewer_normals), torch.rand(2, 2, uniforms - fewer_uniforms))
+    with pytest.raises(AssertionError, match="more noise is asked for than was drawn"):
+        model.elbo(video, Relaxed(1.0, short), 0.1)
 
 
 def test_memory_does_not_grow_with_time() -> None:
@@ -82,11 +138,9 @@ def test_memory_does_not_grow_with_time() -> None:
 def test_detaching_a_state_changes_no_value(changes: dict[str, Any]) -> None:
     state = see(tiny_model(**changes), squares(3))
     again = state.detach()
-    assert again.frame == state.frame
+    assert again.fresh == state.fresh
     assert torch.equal(again.objects.pack(), state.objects.pack())
     assert torch.equal(again.roster.id, state.roster.id)
-    torch.testing.assert_close(again.memory, state.memory, rtol=0, atol=0)
-    assert torch.equal(again.background, state.background)
 
 
 @each(SHAPES)
@@ -113,7 +167,7 @@ def test_any_grid_and_number_of_slots_trains_and_tracks(changes: dict[str, Any])
 @pytest.mark.parametrize("switch", ["attention", "search", "rejection", "end_duplicates"])
 def test_every_switch_matters(switch: str) -> None:
     """The same weights (where there are any to share) see the same video differently."""
-    video = squares(5, clips=4)
+    video = squares(8, clips=4)
     on = tiny_model(slots=20)
     off = SCALOR(replace(on.config, **{switch: False})).eval()
     weights = off.state_dict() | {

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Mode
 from scalor.model.decoders import Sprite
-from scalor.model.elbo import Activity, ElboTerms
+from scalor.model.elbo import Explained, explain
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
-from scalor.model.state import ObjectState
-from scalor.model.world import SceneState
+from scalor.model.state import ObjectState, SceneState
+from scalor.model.world import Seen
 from scalor.tracks import Tracks
 
 TINY: dict[str, Any] = {
@@ -56,10 +56,11 @@ def lively_weights(seed: int, config: ModelConfig) -> dict[str, Tensor]:
         torch.manual_seed(seed)
         model = SCALOR(config)
     sample = squares(3, config.frame, clips=4, seed=99)
-    tune(model, model.discovery.heads, sample, {0: (-0.1, 0.3)})
+    tune(model, model.discovery.heads, sample, {0: (-0.05, 0.3)})
     tune(model, model.propagation.move[-1], sample)
     tune(model, model.propagation.judge[-1], sample, {2: (-1.8, 0.2)})
-    tune(model, model.appearance.decoder.draw[-2], sample, dict.fromkeys(range(16), (0.5, 2.0)))
+    patch = model.appearance.decoder.patch
+    tune(model, model.appearance.decoder.each[-1], sample, dict.fromkeys(range(4 * patch**2), (0.5, 2.0)))
     return model.state_dict()
 
 
@@ -112,12 +113,9 @@ def random_objects(clips: int, count: int, frame: tuple[int, int], seed: int = 0
     centre = uniform(-0.2, 1.2, 2) * extent
     return ObjectState(
         where=torch.cat([centre, uniform(4, 16, 2)], -1),
-        z_where=uniform(-1, 1, 4),
-        z_what=uniform(-1, 1, what),
-        z_depth=uniform(-2, 2, 1),
+        latent=torch.cat([uniform(-1, 1, 4 + what), uniform(-2, 2, 1)], -1),
         presence=uniform(0, 1, 1),
         tracker=uniform(-1, 1, 3),
-        prior=uniform(-1, 1, 2),
         alive=(uniform(0, 1, 1) < 0.8).float(),
     )
 
@@ -134,17 +132,15 @@ def random_sprite(clips: int, count: int, side: int = 8, seed: int = 0) -> Sprit
 
 def see(model: SCALOR, video: Tensor) -> SceneState:
     """The state after a video, frame by frame, by posterior modes."""
-    state = model.start(video.shape[0], (video.shape[-2], video.shape[-1]), video)
     with torch.no_grad():
-        for image in video.unbind(1):
-            state = model.observe(state, image, model.look(image[:, None])[:, 0], Mode(), PRESENCE_PRIOR)[0]
+        *_, (state, _) = model.watch(video.unbind(1))
     return state
 
 
 def numbers(state: SceneState) -> int:
     """How many numbers a state holds."""
     tensors = [getattr(record, f.name) for record in (state.objects, state.roster) for f in fields(record)]
-    return sum(t.numel() for t in [*tensors, *state.memory, state.background])
+    return sum(t.numel() for t in [*tensors, state.discovered, state.turned_away])
 
 
 def assert_same_tracks(one: Tracks, other: Tracks, tolerance: float = 1e-2) -> None:
@@ -177,8 +173,10 @@ def per_frame(tracks: Tracks, frames: int) -> list[int]:
     return [int((tracks.frame == t).sum()) for t in range(frames)]
 
 
-def observe(
-    model: SCALOR, state: SceneState, image: Tensor, estimator: Estimator | None = None
-) -> tuple[SceneState, Any, ElboTerms, Activity]:
-    seen = model.look(image[:, None])[:, 0]
-    return model.observe(state, image, seen, estimator or Mode(), PRESENCE_PRIOR)
+def look(model: SCALOR, state: SceneState, image: Tensor, estimator: Estimator | None = None) -> tuple[Seen, Explained]:
+    """One frame [B, 3, H, W], as if nothing were remembered but the state."""
+    clips, estimator = len(image), estimator or Mode()
+    (view,), _ = model.look(image[None], model.no_memory(clips, (image.shape[-2], image.shape[-1]), image))
+    seen = model.follow(state, view, estimator)
+    past = model.no_past(clips, image)
+    return seen, explain(model, image[None], [seen], past, estimator, PRESENCE_PRIOR)

@@ -180,10 +180,10 @@ def test_a_write_that_fails_keeps_the_old_file(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real disk of 1 MiB."""
+    """A real disk of 4 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
     if made.returncode:
         pytest.skip("mounting is not permitted here")
     yield folder
@@ -195,7 +195,7 @@ def test_a_full_disk_keeps_the_old_file(small_disk: Path, model: SCALOR) -> None
     scalor.save(model, path)
     before = contents(small_disk)
     with pytest.raises(InputError, match="No space left on device"):
-        checkpoint.write(path, {"large": torch.zeros(300_000)}, tiny(), {})
+        checkpoint.write(path, {"large": torch.zeros(1_100_000)}, tiny(), {})
     assert contents(small_disk) == before
     scalor.load(path)
 

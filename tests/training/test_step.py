@@ -43,7 +43,6 @@ def take(step: TrainingStep, number: int) -> dict[str, float]:
 def everything(step: TrainingStep) -> dict[str, Tensor]:
     """Weights and optimiser, as they are now."""
     state = {**step.model.state_dict(), **training_state(step)}
-    del state["training/rng"]
     return {name: tensor.clone() for name, tensor in state.items()}
 
 

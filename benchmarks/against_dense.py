@@ -1,0 +1,134 @@
+"""A training step beside the dense yardstick's: what the formulation alone is worth."""
+
+import statistics
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+
+from benchmarks import dense, subjects
+from benchmarks.plan import Plan, scene_config
+from benchmarks.timing import Memory, clean_up, seconds
+from benchmarks.training import counting, live_objects, make_step, settled
+from scalor.config import Config
+from scalor.data.scenes import Scenes
+from scalor.distributions import Relaxed
+
+
+@dataclass(frozen=True)
+class DenseRow:
+    scene: str
+    formulation: str
+    batch: int
+    proposals: int
+    """Looked at closely after the first frame."""
+    live: float | None
+    ms_per_step: float | None
+    peak_gib: float | None
+    ours_is_faster: float | None
+    """By this factor."""
+    weights: str
+
+
+def rows(plan: Plan) -> list[DenseRow]:
+    """A training step beside the dense yardstick's, in turns: the same scenes, networks, weights and mathematics.
+
+    "every cell" is the yardstick with a close look at all cells in all frames, as it was published.
+    """
+    return [row for scene in plan.densities for row in compare(plan, scene)]
+
+
+def compare(plan: Plan, scene: str) -> list[DenseRow]:
+    config = scene_config(plan, scene, plan.dense_batch)
+    cells = config.model.grid[0] * config.model.grid[1]
+    entered = {
+        "ours": enter(plan, lambda: OurStep(plan, config)),
+        "dense": enter(plan, lambda: DenseStep(plan, config)),
+        "dense, every cell": enter(plan, lambda: DenseStep(plan, config, cells)),
+    }
+    took = race(plan, {name: one.step for name, one in entered.items() if one.step})
+    made = []
+    for name, (step, peak) in entered.items():
+        row = DenseRow(scene, name, config.train.batch, config.model.proposals, None, None, None, None, "out of memory")
+        if step is not None:
+            factor = None if name == "ours" else took[name] / took["ours"]
+            row = replace(row, live=step.live, ms_per_step=1e3 * took[name], peak_gib=peak, weights=step.weights)
+            row = replace(row, proposals=step.proposals or row.proposals, ours_is_faster=factor)
+        made.append(row)
+    return made
+
+
+class Contender(NamedTuple):
+    step: "OurStep | DenseStep | None"
+    """None: it does not fit into the memory."""
+    peak_gib: float | None
+
+
+def enter(plan: Plan, make: "Callable[[], OurStep | DenseStep]") -> Contender:
+    """Made and warmed up."""
+    clean_up(plan.where)
+    memory = Memory(plan.where)
+    try:
+        step = make()
+        step()
+    except torch.OutOfMemoryError:
+        return Contender(None, None)
+    return Contender(step, memory.peak_gib())
+
+
+def race(plan: Plan, steps: "dict[str, OurStep | DenseStep]") -> dict[str, float]:
+    """Median seconds of each, in turns: whatever else the machine does meets all of them."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(plan.dense_rounds):
+        for name, step in steps.items():
+            times[name].append(seconds(step, plan.where))
+    return {name: statistics.median(several) for name, several in times.items()}
+
+
+class OurStep:
+    """The real training step."""
+
+    proposals = None
+
+    def __init__(self, plan: Plan, config: Config) -> None:
+        self.now = settled(config, plan)
+        self.step, self.weights = make_step(plan, config)
+        self.numbers = counting()
+
+    def __call__(self) -> None:
+        self.step(next(self.numbers), self.now)
+
+    @property
+    def live(self) -> float:
+        return live_objects(self.step)
+
+
+class DenseStep:
+    """The yardstick's training step, with the same parts as ours."""
+
+    def __init__(self, plan: Plan, config: Config, proposals: int | None = None) -> None:
+        self.plan, self.config, self.now, self.proposals = plan, config, settled(config, plan), proposals
+        self.model, self.weights = subjects.make(config.model, plan.where, plan.seed)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0, fused=True)
+        self.scenes = Scenes(config.scene, plan.seed, "train", plan.where)
+        self.numbers = counting()
+        self.live = 0.0
+
+    def __call__(self) -> None:
+        batch = self.config.train.batch
+        video = self.scenes.clips(next(self.numbers) * batch, batch, self.now.length).frames
+        with precision(self.plan):
+            estimator = Relaxed(self.now.temperature)
+            bound = dense.elbo(self.model, video, estimator, self.now.presence_prior, self.proposals)
+        self.optimizer.zero_grad()
+        (-bound.terms.elbo.mean() / video[0].numel()).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
+        self.optimizer.step()
+        self.live = bound.objects
+
+
+def precision(plan: Plan) -> AbstractContextManager[object]:
+    """What training uses by itself: bf16 on a GPU."""
+    return torch.autocast("cuda", torch.bfloat16) if plan.device == "cuda" else nullcontext()

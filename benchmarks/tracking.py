@@ -1,0 +1,139 @@
+"""What tracking costs: by the number of objects, one stream and many clips at once.
+
+A stream is timed from the moment a frame is handed over to the moment its tracks are there, as numbers on the host.
+"""
+
+import statistics
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from benchmarks import dense, subjects
+from benchmarks.plan import Plan, crowd_config, training_config
+from benchmarks.timing import Memory, clean_up, median, seconds
+from benchmarks.training import by
+from scalor.config import Config, SceneConfig
+from scalor.data.scenes import Scenes
+from scalor.model.scalor import SCALOR
+
+SETTLE = 3
+"""Frames of a stream before the clock runs: the first finds all objects, and a GPU's graph is captured in these."""
+
+
+@dataclass(frozen=True)
+class ObjectsRow:
+    objects: int
+    frame: str
+    live: float
+    """Tracks a frame."""
+    ms_per_frame: float
+    """One stream."""
+    against_fewest: float
+    """Times the cost of the first row."""
+    us_per_object: float
+    mib_peak: float | None
+    kib_per_object: float | None
+    together_ms_per_frame: float | None
+    """Many clips at once: the time a frame of one clip takes."""
+    together_frames_per_s: float | None
+    dense_ms_per_frame: float | None
+    """The yardstick, one stream, without the making of tracks."""
+
+
+@dataclass(frozen=True)
+class SceneRow:
+    scene: str
+    clips: int
+    live: float
+    ms_per_frame: float
+    """The time a frame of one clip takes."""
+    frames_per_s: float
+    weights: str
+
+
+def by_objects(plan: Plan) -> list[ObjectsRow]:
+    """Milliseconds a frame against the number of objects, all slots full, frames in the device's memory."""
+    rows: list[ObjectsRow] = []
+    for objects in plan.objects:
+        config = crowd_config(plan, objects)
+        clean_up(plan.where)
+        model = subjects.make(config.model, plan.where, plan.seed, crowd=True).model.eval()
+        video = clips(config.test, plan, 1)
+        memory = Memory(plan.where)
+        took, live = time_stream(model, video[0])
+        peak = memory.peak_bytes()
+        many = time_together(model, config.test, plan) if objects <= plan.together_up_to else None
+        rows.append(
+            ObjectsRow(
+                objects=objects,
+                frame=by(config.test.frame),
+                live=live,
+                ms_per_frame=1e3 * took,
+                against_fewest=1e3 * took / rows[0].ms_per_frame if rows else 1.0,
+                us_per_object=1e6 * took / objects,
+                mib_peak=None if peak is None else peak / 2**20,
+                kib_per_object=None if peak is None else peak / 2**10 / objects,
+                together_ms_per_frame=None if many is None else 1e3 * many,
+                together_frames_per_s=None if many is None else 1 / many,
+                dense_ms_per_frame=1e3 * time_dense(model, video, plan) if objects <= plan.dense_up_to else None,
+            )
+        )
+    return rows
+
+
+def scenes(plan: Plan) -> list[SceneRow]:
+    """Frames a second on shapes-md: one stream from the host's memory, and many clips at once."""
+    config: Config = training_config(plan, "shapes-md")
+    clean_up(plan.where)
+    model, weights = subjects.make(config.model, plan.where, plan.seed)
+    model.eval()
+    video = clips(config.test, plan, 1, max(plan.frames, SETTLE + 1))
+    took, live = time_stream(model, video[0].cpu())
+    rows = [SceneRow("shapes-md", 1, live, 1e3 * took, 1 / took, weights)]
+    many = time_together(model, config.test, plan)
+    with quiet():
+        tracks = model.track(clips(config.test, plan, plan.together, config.test.length))
+    live = len(tracks.id) / (plan.together * config.test.length)
+    return [*rows, SceneRow("shapes-md", plan.together, live, 1e3 * many, 1 / many, weights)]
+
+
+def time_stream(model: SCALOR, frames: Tensor) -> tuple[float, float]:
+    """Seconds a frame of one stream, and the number of tracks in it."""
+    times, live = [], []
+    with quiet():
+        stream: Iterator = model.stream(iter(frames))
+        for _ in frames:
+            start = time.perf_counter()
+            tracks = next(stream)
+            times.append(time.perf_counter() - start)
+            live.append(len(tracks.id))
+    return statistics.median(times[SETTLE:] or times[-1:]), statistics.mean(live[SETTLE:] or live[-1:])
+
+
+def time_together(model: SCALOR, scene: SceneConfig, plan: Plan) -> float:
+    """Seconds a frame of one clip when many are tracked at once."""
+    length = min(scene.length, plan.length)
+    video = clips(scene, plan, plan.together, length)
+    with quiet():
+        took = median(lambda: model.track(video), plan.where, min(plan.rounds, 3))
+    return took / (plan.together * length)
+
+
+def time_dense(model: SCALOR, video: Tensor, plan: Plan) -> float:
+    """Seconds a frame of the yardstick's stream, after the first frame."""
+    states = dense.watch(model, video.unbind(1))
+    next(states)
+    several = min(SETTLE + 3, video.shape[1]) - 1
+    return statistics.median(seconds(lambda: next(states), plan.where) for _ in range(several))
+
+
+def clips(scene: SceneConfig, plan: Plan, count: int, length: int | None = None) -> Tensor:
+    return Scenes(scene, plan.seed, "test", plan.where).clips(0, count, length).frames
+
+
+def quiet() -> warnings.catch_warnings:
+    """All slots are full on purpose."""
+    return warnings.catch_warnings(action="ignore")

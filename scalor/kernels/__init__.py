@@ -1,0 +1,75 @@
+"""Crop and paste of boxes, each as fast as the device allows: one door to Triton and to plain torch.
+
+A box is (x, y, w, h): centre and size in pixels, pixel i covering [i, i + 1). Sampling is bilinear; outside the image
+a crop reads zero, and a pasted glimpse fades over half a sample beyond its box. All sums are in float32 or better.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from scalor.kernels import reference
+
+Backend = Literal["triton", "matmul", "local"]
+
+_HAS_TRITON = find_spec("triton") is not None
+_forced: Backend | None = None
+
+
+@contextmanager
+def forced(backend: Backend) -> Iterator[None]:
+    """Let one version do all the work, for tests and benchmarks."""
+    global _forced
+    before, _forced = _forced, backend
+    try:
+        yield
+    finally:
+        _forced = before
+
+
+def crop(image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples: int) -> Float[Tensor, "B N C P P"]:
+    """The glimpse inside each box, `samples` pixels a side, in the image's dtype; zero outside the image."""
+    if _uses_triton(image):
+        # Imported when first needed: a machine without a GPU may have no Triton.
+        from scalor.kernels import splat
+
+        return splat.crop(image, where, samples)
+    local = image.device.type == "cpu" if _forced is None else _forced == "local"
+    dtype = _wide(image, where)
+    with torch.autocast(image.device.type, enabled=False):
+        version = reference.crop_local if local else reference.crop_matmul
+        return version(image.to(dtype), where.to(dtype), samples).to(image.dtype)
+
+
+def paste(
+    glimpses: Float[Tensor, "B N C P P"], where: Float[Tensor, "B N 4"], frame: tuple[int, int]
+) -> Float[Tensor, "B C H W"]:
+    """The sum over objects of each glimpse stretched over its box, in float32 or better."""
+    if _uses_triton(glimpses):
+        from scalor.kernels import splat
+
+        return splat.paste(glimpses, where, frame)
+    # A compiled graph may not read the largest box either.
+    local = _forced != "matmul" and glimpses.device.type == "cpu" and not torch.compiler.is_compiling()
+    window = reference.paste_window(where, glimpses.shape[-1], frame) if local else None
+    dtype = _wide(glimpses, where)
+    glimpses, where = glimpses.to(dtype), where.to(dtype)
+    with torch.autocast(glimpses.device.type, enabled=False):
+        if window is None:
+            return reference.paste_matmul(glimpses, where, frame)
+        return reference.paste_local(glimpses, where, frame, window)
+
+
+def _uses_triton(values: Tensor) -> bool:
+    if _forced is not None:
+        return _forced == "triton"
+    return _HAS_TRITON and values.is_cuda and values.dtype in (torch.float32, torch.bfloat16)
+
+
+def _wide(values: Tensor, where: Tensor) -> torch.dtype:
+    return torch.promote_types(torch.promote_types(values.dtype, where.dtype), torch.float32)

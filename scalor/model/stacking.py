@@ -1,0 +1,23 @@
+"""Records of several frames as one record, so that what does not depend on time is done for all at once."""
+
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+R = TypeVar("R")
+
+
+def together(records: list[R]) -> R:
+    """T records of B clips as one record of T * B clips, frame after frame."""
+    first: Any = records[0]
+    if isinstance(first, Tensor):
+        return torch.cat(records)  # type: ignore[arg-type, return-value]
+    if is_dataclass(first):
+        names = [field.name for field in fields(first)]
+        columns = [[getattr(record, name) for record in records] for name in names]
+    else:
+        columns = [list(column) for column in zip(*records, strict=True)]
+    whole: R = type(first)(*map(together, columns))
+    return whole

@@ -1,0 +1,114 @@
+"""The time step with its weights in one vector, and compiled, against the time step as it is written."""
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from model.worlds import VARIANTS, each, squares, tiny_model
+from torch import Tensor
+
+from scalor import SCALOR
+from scalor.distributions import Noise, Relaxed
+from scalor.training.compiled import CompiledFollow
+
+
+def noise_for(model: SCALOR, video: Tensor) -> Noise:
+    normals, uniforms = model.noise_per_frame((video.shape[-2], video.shape[-1]))
+    shape = (video.shape[1], video.shape[0])
+    return Noise(torch.randn(*shape, normals), torch.rand(*shape, uniforms))
+
+
+def bound_and_gradients(
+    model: SCALOR, video: Tensor, noise: Noise, cut: bool = False, follow: Any = None
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Every term of the bound, and the gradient of every parameter."""
+    model.zero_grad()
+    bound = model.elbo(video, Relaxed(0.8, noise), 0.1, cut, follow)
+    bound.terms.elbo.mean().backward()
+    return bound.terms.to_dict(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def assert_same(one: tuple[dict[str, Tensor], ...], other: tuple[dict[str, Tensor], ...]) -> None:
+    """Up to rounding; a gradient is compared by its largest entry, since large ones cancel to small ones."""
+    (terms, gradients), (other_terms, other_gradients) = one, other
+    torch.testing.assert_close(other_terms, terms, rtol=1e-5, atol=1e-3)
+    assert other_gradients.keys() == gradients.keys()
+    for name, gradient in gradients.items():
+        size = float(gradient.abs().max())
+        torch.testing.assert_close(other_gradients[name], gradient, rtol=0, atol=1e-4 * size, msg=name)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+@each(VARIANTS)
+def test_weights_in_one_vector_give_the_same_bound_and_the_same_gradients(changes: dict[str, Any]) -> None:
+    model, video = tiny_model(**changes), squares(4, clips=2)
+    compiled, noise = CompiledFollow(model), noise_for(model, video)
+    for cut in (False, True):
+        plain = bound_and_gradients(model, video, noise, cut)
+        packed = bound_and_gradients(model, video, noise, cut, partial(compiled.unpacked, compiled.weights()))
+        assert_same(plain, packed)
+        assert len(plain[1]) == len(list(model.parameters()))
+
+
+@each(VARIANTS)
+def test_the_vector_holds_the_weights_that_follow_uses_and_no_others(changes: dict[str, Any]) -> None:
+    model, video = tiny_model(**changes), squares(3, clips=2)
+    compiled = CompiledFollow(model)
+    weights = compiled.weights().detach().requires_grad_()
+    model.requires_grad_(False)
+    terms = model.elbo(video, Relaxed(0.8), 0.1, follow=partial(compiled.unpacked, weights)).terms
+    (gradient,) = torch.autograd.grad(terms.elbo.sum(), weights)
+    parts = gradient.split([parameter.numel() for parameter in compiled.parameters.values()])
+    for name, part in zip(compiled.parameters, parts, strict=True):
+        assert part.abs().max() > 0, name
+    model.requires_grad_(True)
+    stopped = model.elbo(video, Relaxed(0.8), 0.1, follow=partial(compiled.unpacked, weights.detach())).terms
+    by_the_way = torch.autograd.grad(stopped.elbo.sum(), list(compiled.parameters.values()), allow_unused=True)
+    assert all(gradient is None for gradient in by_the_way)
+
+
+def test_the_weights_are_gathered_as_they_are_now() -> None:
+    model, video = tiny_model(), squares(2, clips=2)
+    compiled, noise = CompiledFollow(model), noise_for(model, video)
+    before = bound_and_gradients(model, video, noise, follow=partial(compiled.unpacked, compiled.weights()))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 1.1
+    plain = bound_and_gradients(model, video, noise)
+    assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled.unpacked, compiled.weights())))
+    assert not torch.allclose(plain[0]["log_likelihood"], before[0]["log_likelihood"])
+
+
+def compile_and_compare() -> None:
+    """One graph for the first frame and one for all later ones, without a break, that compute the same."""
+    from torch._dynamo.utils import counters
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model, video = tiny_model(), squares(5, clips=2)
+    compiled, noise = CompiledFollow(model), noise_for(model, video)
+    run = torch.compile(compiled.unpacked, backend="aot_eager", fullgraph=True, dynamic=False)
+    plain = bound_and_gradients(model, video, noise)
+    assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(run, compiled.weights())))
+    assert not counters["graph_break"]
+    assert counters["stats"]["unique_graphs"] == 2
+
+
+@pytest.mark.slow
+def test_the_compiler_sees_the_whole_time_step() -> None:
+    """In a process of its own: the compiler cannot see through the checker of shapes that watches the tests."""
+    program = [sys.executable, "-m", "training.test_compiled"]
+    done = subprocess.run(program, cwd=Path(__file__).parent.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    compile_and_compare()
