@@ -12,7 +12,18 @@ from typing import Any
 
 import torch
 
-from benchmarks import against_dense, kernels, numerics, plan, report, startup, tracking, training, where_time_goes
+from benchmarks import (
+    against_dense,
+    kernels,
+    numerics,
+    plan,
+    quality,
+    report,
+    startup,
+    tracking,
+    training,
+    where_time_goes,
+)
 from benchmarks.plan import Plan
 from benchmarks.timing import clean_up
 from scalor.config import Config
@@ -30,11 +41,12 @@ SECTIONS: dict[str, Section] = {
     "shapes": tracking.scenes,
     "agreement": numerics.agreement,
     "curve": numerics.curve,
+    "quality": quality.rows,
     "kernels": kernels.rows,
     "time": where_time_goes.kinds,
 }
 NOTHING_COMPILED = ("start", "tracking", "shapes", "kernels")
-ON_THE_CPU = [name for name in SECTIONS if name not in ("batches", "together")]
+ON_THE_CPU = [name for name in SECTIONS if name not in ("batches", "together", "quality")]
 
 
 def to_compile(names: Sequence[str], chosen: Plan) -> list[Config]:

@@ -46,6 +46,10 @@ class Plan:
     """Objects up to which many clips are tracked at once."""
     curve: int = 50
     """Steps of the loss curve that is made twice."""
+    quality_steps: int = 2_000
+    """Steps of the trainings that are compared by how well they track."""
+    quality_seeds: tuple[int, ...] = (0, 1)
+    quality_clips: int = 64
     calls: int = 20
     """Calls of a kernel in a round."""
 
@@ -92,6 +96,9 @@ def shrunk(plan: Plan) -> Plan:
         together=2,
         together_up_to=2,
         curve=2,
+        quality_steps=2,
+        quality_seeds=(0,),
+        quality_clips=1,
         calls=1,
     )
 

@@ -1,6 +1,6 @@
 """Checkpoints: safetensors with the config and provenance in the header. No pickle, no half-written file.
 
-A run folder holds `model.safetensors` (weights: what `scalor.load` reads) and `resume.safetensors` (weights,
+A run folder holds `model.safetensors` (weights: what `scalor.load` reads) and `resume.safetensors` (weights and
 optimiser together, so that one rename moves a run from one good state to the next).
 """
 
