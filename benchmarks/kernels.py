@@ -92,10 +92,11 @@ def material(plan: Plan, kernel: str, shape: Shape) -> tuple[Tensor, Tensor]:
     torch.manual_seed(plan.seed)
     boxes = torch.rand(shape.clips, shape.objects, 4)
     where = torch.cat([boxes[..., :2] * shape.side, shape.box * (0.8 + 0.4 * boxes[..., 2:])], -1)
-    size = (shape.clips, shape.channels, shape.side, shape.side)
     if kernel == "paste":
-        size = (shape.clips, shape.objects, shape.channels, shape.glimpse, shape.glimpse)
-    return torch.rand(*size).to(plan.where), where.to(plan.where)
+        values = torch.rand(shape.clips, shape.objects, shape.channels, shape.glimpse, shape.glimpse)
+    else:
+        values = torch.rand(shape.clips, shape.channels, shape.side, shape.side)
+    return values.to(plan.where), where.to(plan.where)
 
 
 def worker(kernel: str, shape: Shape, backend: Backend | None) -> Work:

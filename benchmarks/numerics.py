@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -154,7 +155,7 @@ def outcome_of(step: TrainingStep) -> Outcome:
 @contextmanager
 def full_float32() -> Iterator[None]:
     """No TF32, which is a rounding of its own."""
-    switches = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    switches: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
     before = [switch.allow_tf32 for switch in switches]
     try:
         for switch in switches:

@@ -38,8 +38,8 @@ class Plan:
     dense_up_to: int = 1_024
     """Objects up to which the yardstick tracks beside ours: its canvases take gigabytes."""
     objects: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256, 1_024)
-    frames: int = 40
-    """Frames of a stream that is timed."""
+    frames: int = 60
+    """Frames of a clip that is tracked."""
     together: int = 16
     """Clips tracked at once where throughput is asked for."""
     together_up_to: int = 1_024
@@ -64,11 +64,11 @@ CPU = Plan(
     warmup=0,
     rounds=3,
     steps=1,
-    densities=("shapes-vld", "shapes-md", "shapes-hd", NATURAL),
+    densities=("shapes-md", "shapes-hd", NATURAL),
     dense_batch=4,
-    dense_rounds=3,
+    dense_rounds=2,
     dense_up_to=256,
-    frames=8,
+    frames=10,
     together_up_to=64,
     curve=3,
     calls=1,
@@ -92,7 +92,7 @@ def shrunk(plan: Plan) -> Plan:
         dense_rounds=1,
         dense_up_to=2,
         objects=(2, 4),
-        frames=3,
+        frames=4,
         together=2,
         together_up_to=2,
         curve=2,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # the new process counts its imports
 
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 ROOT = Path(__file__).parent.parent
+PATIENCE = 300.0
+"""Seconds that compiling may take."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ def in_new_process(plan: "Plan", config: "Config", cache: str, surroundings: dic
     whole = time.perf_counter() - begun
     if done.returncode:
         raise RuntimeError(f"the new process failed:\n{done.stderr[-2_000:]}")
-    return StartRow(cache, *json.loads(done.stdout.splitlines()[-1]), whole_s=whole)
+    imported, built, first, second = json.loads(done.stdout.splitlines()[-1])
+    return StartRow(cache, imported, built, first, second, whole)
 
 
 def warm_cache(plan: "Plan", configs: list["Config"]) -> None:
@@ -79,7 +82,10 @@ def warm_cache(plan: "Plan", configs: list["Config"]) -> None:
         process.stdin.close()
         running.append(process)
     for process in running:
-        process.wait()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def command(plan: "Plan") -> list[str]:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.errors import InputError
@@ -50,5 +50,6 @@ def crowded(model: SCALOR) -> None:
     """Every cell proposes with certainty and nothing moves: all slots fill in the first frame and stay full."""
     model.discovery.heads.bias[0] = 3.0
     last = model.propagation.move[-1]
+    assert isinstance(last, nn.Linear)
     last.weight.zero_()
     last.bias.zero_()

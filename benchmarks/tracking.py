@@ -1,6 +1,8 @@
 """What tracking costs: by the number of objects, one stream and many clips at once.
 
 A stream is timed from the moment a frame is handed over to the moment its tracks are there, as numbers on the host.
+Only the later half of the frames counts: the first frame finds all objects, and a GPU's graph is captured after some
+more.
 """
 
 import statistics
@@ -18,9 +20,7 @@ from benchmarks.training import by
 from scalor.config import Config, SceneConfig
 from scalor.data.scenes import Scenes
 from scalor.model.scalor import SCALOR
-
-SETTLE = 3
-"""Frames of a stream before the clock runs: the first finds all objects, and a GPU's graph is captured in these."""
+from scalor.tracks import Tracks
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ def by_objects(plan: Plan) -> list[ObjectsRow]:
         video = clips(config.test, plan, 1)
         memory = Memory(plan.where)
         took, live = time_stream(model, video[0])
-        peak = memory.peak_bytes()
+        # A process gives memory back when it likes: next to so little of it, that means nothing on the CPU.
+        peak = memory.peak_bytes() if plan.device == "cuda" else None
         many = time_together(model, config.test, plan) if objects <= plan.together_up_to else None
         rows.append(
             ObjectsRow(
@@ -90,13 +91,12 @@ def scenes(plan: Plan) -> list[SceneRow]:
     clean_up(plan.where)
     model, weights = subjects.make(config.model, plan.where, plan.seed)
     model.eval()
-    video = clips(config.test, plan, 1, max(plan.frames, SETTLE + 1))
-    took, live = time_stream(model, video[0].cpu())
+    took, live = time_stream(model, clips(config.test, plan, 1)[0].cpu())
     rows = [SceneRow("shapes-md", 1, live, 1e3 * took, 1 / took, weights)]
     many = time_together(model, config.test, plan)
     with quiet():
-        tracks = model.track(clips(config.test, plan, plan.together, config.test.length))
-    live = len(tracks.id) / (plan.together * config.test.length)
+        tracks = model.track(clips(config.test, plan, plan.together))
+    live = len(tracks.id) / (plan.together * plan.frames)
     return [*rows, SceneRow("shapes-md", plan.together, live, 1e3 * many, 1 / many, weights)]
 
 
@@ -104,34 +104,38 @@ def time_stream(model: SCALOR, frames: Tensor) -> tuple[float, float]:
     """Seconds a frame of one stream, and the number of tracks in it."""
     times, live = [], []
     with quiet():
-        stream: Iterator = model.stream(iter(frames))
+        stream: Iterator[Tracks] = model.stream(iter(frames))
         for _ in frames:
             start = time.perf_counter()
             tracks = next(stream)
             times.append(time.perf_counter() - start)
             live.append(len(tracks.id))
-    return statistics.median(times[SETTLE:] or times[-1:]), statistics.mean(live[SETTLE:] or live[-1:])
+    later = len(times) // 2
+    return statistics.median(times[later:]), statistics.mean(live[later:])
 
 
 def time_together(model: SCALOR, scene: SceneConfig, plan: Plan) -> float:
-    """Seconds a frame of one clip when many are tracked at once."""
-    length = min(scene.length, plan.length)
-    video = clips(scene, plan, plan.together, length)
+    """Seconds a frame of one clip when many are tracked at once: whole clips less clips of half the length."""
+    video = clips(scene, plan, plan.together)
+    half = plan.frames // 2
+
+    def timed(length: int) -> float:
+        return median(lambda: model.track(video[:, :length]), plan.where, min(plan.rounds, 3))
+
     with quiet():
-        took = median(lambda: model.track(video), plan.where, min(plan.rounds, 3))
-    return took / (plan.together * length)
+        took = timed(plan.frames) - timed(half)
+    return took / (plan.together * (plan.frames - half))
 
 
 def time_dense(model: SCALOR, video: Tensor, plan: Plan) -> float:
-    """Seconds a frame of the yardstick's stream, after the first frame."""
-    states = dense.watch(model, video.unbind(1))
-    next(states)
-    several = min(SETTLE + 3, video.shape[1]) - 1
-    return statistics.median(seconds(lambda: next(states), plan.where) for _ in range(several))
+    """Seconds a frame of the yardstick's stream, after the first frames."""
+    states = dense.watch(model, video[:, :8].unbind(1))
+    times = [seconds(lambda: next(states), plan.where) for _ in range(min(8, video.shape[1]))]
+    return statistics.median(times[len(times) // 2 :])
 
 
-def clips(scene: SceneConfig, plan: Plan, count: int, length: int | None = None) -> Tensor:
-    return Scenes(scene, plan.seed, "test", plan.where).clips(0, count, length).frames
+def clips(scene: SceneConfig, plan: Plan, count: int) -> Tensor:
+    return Scenes(scene, plan.seed, "test", plan.where).clips(0, count, plan.frames).frames
 
 
 def quiet() -> warnings.catch_warnings:

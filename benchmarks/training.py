@@ -116,7 +116,6 @@ def together(plan: Plan) -> list[TogetherRow]:
     for runs in plan.side_by_side:
         while len(lanes) < runs:  # one after the other: a capture wants the device for itself
             lanes.append(Lane(make_step(plan, config)[0], plan.where))
-            synchronise(plan.where)
             lanes[-1].go(0, now)
             synchronise(plan.where)
         took = median(partial(rounds, lanes, now, plan.steps), plan.where, plan.rounds) / plan.steps
@@ -133,6 +132,8 @@ class Lane:
     def __init__(self, step: TrainingStep, device: torch.device) -> None:
         self.step = step
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        if self.stream:
+            self.stream.wait_stream(torch.cuda.current_stream(device))  # which still makes the model
         self.done = 0
 
     def go(self, number: int, now: Anneals) -> None:

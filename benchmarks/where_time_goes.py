@@ -1,11 +1,10 @@
 """Where the time of a training step goes: kernels on the GPU, operators on the CPU, counted and grouped by kind."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.plan import Plan, training_config
@@ -73,7 +72,7 @@ def kernels(seen: profile) -> list[tuple[str, float]]:
     return [
         (event.name, event.time_range.elapsed_us())
         for event in seen.events()
-        if event.device_type == torch.autograd.DeviceType.CUDA and not getattr(event, "is_user_annotation", False)
+        if event.device_type.name == "CUDA" and not getattr(event, "is_user_annotation", False)
     ]
 
 
@@ -88,11 +87,11 @@ def operators(seen: profile) -> list[tuple[str, float]]:
 
 def grouped(calls: Iterable[tuple[str, float]], patterns: dict[str, str]) -> list[KindRow]:
     counts: Counter[str] = Counter()
-    times: dict[str, Counter[str]] = {}
+    times: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for name, took in calls:
         kind = kind_of(name, patterns)
         counts[kind] += 1
-        times.setdefault(kind, Counter())[name] += took
+        times[kind][name] += took
     whole = sum(sum(names.values()) for names in times.values())
     found = [
         KindRow(kind, counts[kind], sum(names.values()), sum(names.values()) / max(whole, 1e-9), short(names))
@@ -105,7 +104,7 @@ def kind_of(name: str, patterns: dict[str, str]) -> str:
     return next((kind for kind, pattern in patterns.items() if re.search(pattern, name.lower())), "other")
 
 
-def short(names: Counter[str]) -> str:
+def short(names: dict[str, float]) -> str:
     """The name that took longest, without its template arguments."""
-    name = names.most_common(1)[0][0]
+    name = max(names, key=lambda name: names[name])
     return re.sub(r"<.*", "", name.removeprefix("void "))[:60]

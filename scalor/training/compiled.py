@@ -4,12 +4,15 @@ Its weights travel as one vector: over T frames their gradients are then added u
 some sixty tensors would take one each. Compiled kernels are kept in torch's cache folder for the next run.
 """
 
+from dataclasses import fields, replace
+
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from scalor.distributions import Estimator
-from scalor.model.state import SceneState
+from scalor.distributions import Estimator, FrameNoise, Relaxed
+from scalor.model.decoders import Sprite
+from scalor.model.state import ObjectState, SceneState
 from scalor.model.world import Seen, View, World
 
 
@@ -25,7 +28,7 @@ class FollowModule(nn.Module):
 
 
 class CompiledFollow:
-    """`follow` of a world. `weights()` gathers the weights as they are now, once for all frames of a step."""
+    """Callable: `follow` for training, with the weights that `weights()` gathers once for all frames of a step."""
 
     def __init__(self, world: World) -> None:
         self.module = FollowModule(world)
@@ -35,16 +38,43 @@ class CompiledFollow:
         self.parameters = {name: p for name, p in self.module.named_parameters() if p in wanted}
         # Two graphs a setting, the first frame's and the later ones'; many settings may train side by side.
         torch._dynamo.config.recompile_limit = 64
-        self.run = torch.compile(self.unpacked, fullgraph=True, dynamic=False, options={"combo_kernels": True})
+        self.compiled = torch.compile(self.follow, fullgraph=True, dynamic=False, options={"combo_kernels": True})
 
     def weights(self) -> Tensor:
         return torch.cat([parameter.flatten() for parameter in self.parameters.values()])
 
-    def unpacked(self, weights: Tensor, state: SceneState, view: View, estimator: Estimator) -> Seen:
+    def __call__(self, weights: Tensor, state: SceneState, view: View, estimator: Relaxed) -> Seen:
+        assert isinstance(estimator.noise, FrameNoise)
+        noise = estimator.noise
+        seen: Seen = self.compiled(weights, state, view, estimator.temperature, noise.normals, noise.uniforms)
+        return seen
+
+    def follow(
+        self,
+        weights: Tensor,
+        state: SceneState,
+        view: View,
+        temperature: float | Tensor,
+        normals: Tensor,
+        uniforms: Tensor,
+    ) -> Seen:
+        """What is compiled: a function of tensors, with noise that nobody outside sees being dealt."""
         parts = weights.split([parameter.numel() for parameter in self.parameters.values()])
         named = {
             name: part.view(parameter.shape)
             for part, (name, parameter) in zip(parts, self.parameters.items(), strict=True)
         }
-        seen: Seen = functional_call(self.module, named, (state, view, estimator))
-        return seen
+        estimator = Relaxed(temperature, FrameNoise(normals, uniforms))
+        return owned(functional_call(self.module, named, (state, view, estimator)))
+
+
+def owned(seen: Seen) -> Seen:
+    """Every tensor with memory of its own. Torch 2.11 now and then gives a compiled function's result a garbage
+    shape where it is a view of something inside."""
+    state, shown = seen.state, seen.shown
+    objects = ObjectState(*(getattr(state.objects, field.name).clone() for field in fields(state.objects)))
+    sprite = Sprite(*(part.clone() for part in shown.sprite))
+    return seen._replace(
+        state=replace(state, objects=objects),
+        shown=shown._replace(sprite=sprite, z_depth=shown.z_depth.clone()),
+    )

@@ -106,7 +106,7 @@ class TrainingStep:
 
     def run(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Anneals, learn: bool = True) -> None:
         """The step itself."""
-        follow = partial(self.compiled.run, self.compiled.weights()) if self.compiled else None
+        follow = partial(self.compiled, self.compiled.weights()) if self.compiled else None
         with self.autocast():
             bound = self.model.elbo(
                 video, Relaxed(self.temperature, noise), self.presence_prior, now.cut_gradients, follow

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from benchmarks import __main__ as bench
-from benchmarks import plan, report, where_time_goes
+from benchmarks import plan, report, training, where_time_goes
 from benchmarks.plan import Plan
+from scalor.config import Config
 
 TINY = plan.shrunk(plan.CPU)
 PROMISED = {"section", "title", "command", "commit", "hardware", "date", "torch", "seed", "settings", "rows", "error"}
@@ -24,6 +25,7 @@ COLUMNS = {
     "shapes": {"clips", "frames_per_s", "live"},
     "agreement": {"program", "precision", "elbo_off", "gradient_off"},
     "curve": {"same", "largest_difference"},
+    "quality": {"program", "precision", "seed", "strict_mota"},
     "kernels": {"version", "forward_us", "both_us", "off"},
     "time": {"kind", "count", "us"},
 }
@@ -152,6 +154,14 @@ def test_frames_grow_with_the_number_of_objects() -> None:
         assert config.model.slots == objects
         assert config.model.cell == (8, 8)
         assert frames[objects][0] // 8 * (frames[objects][1] // 8) >= objects  # so that all may be found at once
+
+
+def test_what_is_compiled_beforehand_is_what_is_measured() -> None:
+    """A new process is told its config in JSON."""
+    configs = bench.to_compile(list(bench.SECTIONS), plan.GPU)
+    assert {*training.step_configs(plan.GPU).values(), *training.batch_configs(plan.GPU).values()} <= set(configs)
+    assert plan.scene_config(plan.GPU, plan.NATURAL, plan.GPU.dense_batch) in configs
+    assert all(Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config for config in configs)
 
 
 def test_the_natural_sizes_are_the_papers() -> None:

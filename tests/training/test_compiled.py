@@ -42,6 +42,13 @@ def assert_same(one: tuple[dict[str, Tensor], ...], other: tuple[dict[str, Tenso
         torch.testing.assert_close(other_gradients[name], gradient, rtol=0, atol=1e-4 * size, msg=name)
 
 
+def not_compiled(model: SCALOR) -> CompiledFollow:
+    """What would be compiled, run as it is written."""
+    follow = CompiledFollow(model)
+    follow.compiled = follow.follow
+    return follow
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)
@@ -50,10 +57,10 @@ def seeded() -> None:
 @each(VARIANTS)
 def test_weights_in_one_vector_give_the_same_bound_and_the_same_gradients(changes: dict[str, Any]) -> None:
     model, video = tiny_model(**changes), squares(4, clips=2)
-    compiled, noise = CompiledFollow(model), noise_for(model, video)
+    compiled, noise = not_compiled(model), noise_for(model, video)
     for cut in (False, True):
         plain = bound_and_gradients(model, video, noise, cut)
-        packed = bound_and_gradients(model, video, noise, cut, partial(compiled.unpacked, compiled.weights()))
+        packed = bound_and_gradients(model, video, noise, cut, partial(compiled, compiled.weights()))
         assert_same(plain, packed)
         assert len(plain[1]) == len(list(model.parameters()))
 
@@ -61,29 +68,29 @@ def test_weights_in_one_vector_give_the_same_bound_and_the_same_gradients(change
 @each(VARIANTS)
 def test_the_vector_holds_the_weights_that_follow_uses_and_no_others(changes: dict[str, Any]) -> None:
     model, video = tiny_model(**changes), squares(3, clips=2)
-    compiled = CompiledFollow(model)
+    compiled, estimator = not_compiled(model), Relaxed(0.8, noise_for(model, video))
     weights = compiled.weights().detach().requires_grad_()
     model.requires_grad_(False)
-    terms = model.elbo(video, Relaxed(0.8), 0.1, follow=partial(compiled.unpacked, weights)).terms
+    terms = model.elbo(video, estimator, 0.1, follow=partial(compiled, weights)).terms
     (gradient,) = torch.autograd.grad(terms.elbo.sum(), weights)
     parts = gradient.split([parameter.numel() for parameter in compiled.parameters.values()])
     for name, part in zip(compiled.parameters, parts, strict=True):
         assert part.abs().max() > 0, name
     model.requires_grad_(True)
-    stopped = model.elbo(video, Relaxed(0.8), 0.1, follow=partial(compiled.unpacked, weights.detach())).terms
+    stopped = model.elbo(video, estimator, 0.1, follow=partial(compiled, weights.detach())).terms
     by_the_way = torch.autograd.grad(stopped.elbo.sum(), list(compiled.parameters.values()), allow_unused=True)
     assert all(gradient is None for gradient in by_the_way)
 
 
 def test_the_weights_are_gathered_as_they_are_now() -> None:
     model, video = tiny_model(), squares(2, clips=2)
-    compiled, noise = CompiledFollow(model), noise_for(model, video)
-    before = bound_and_gradients(model, video, noise, follow=partial(compiled.unpacked, compiled.weights()))
+    compiled, noise = not_compiled(model), noise_for(model, video)
+    before = bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights()))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter *= 1.1
     plain = bound_and_gradients(model, video, noise)
-    assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled.unpacked, compiled.weights())))
+    assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights())))
     assert not torch.allclose(plain[0]["log_likelihood"], before[0]["log_likelihood"])
 
 
@@ -95,9 +102,9 @@ def compile_and_compare() -> None:
     torch.manual_seed(0)
     model, video = tiny_model(), squares(5, clips=2)
     compiled, noise = CompiledFollow(model), noise_for(model, video)
-    run = torch.compile(compiled.unpacked, backend="aot_eager", fullgraph=True, dynamic=False)
+    compiled.compiled = torch.compile(compiled.follow, backend="aot_eager", fullgraph=True, dynamic=False)
     plain = bound_and_gradients(model, video, noise)
-    assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(run, compiled.weights())))
+    assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights())))
     assert not counters["graph_break"]
     assert counters["stats"]["unique_graphs"] == 2
 
