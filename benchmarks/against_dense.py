@@ -26,6 +26,8 @@ class DenseRow:
     """Looked at closely after the first frame."""
     live: float | None
     ms_per_step: float | None
+    spread: float | None
+    """Longest less shortest round, against the median: large where the machine was disturbed."""
     peak_gib: float | None
     ours_is_faster: float | None
     """By this factor."""
@@ -48,16 +50,22 @@ def compare(plan: Plan, scene: str) -> list[DenseRow]:
         "dense": enter(plan, lambda: DenseStep(plan, config)),
         "dense, every cell": enter(plan, lambda: DenseStep(plan, config, cells)),
     }
-    took = race(plan, {name: one.step for name, one in entered.items() if one.step})
+    times = race(plan, {name: one.step for name, one in entered.items() if one.step})
     made = []
     for name, (step, peak) in entered.items():
-        row = DenseRow(scene, name, config.train.batch, config.model.proposals, None, None, None, None, "out of memory")
+        proposals = config.model.proposals if step is None else step.proposals or config.model.proposals
+        row = DenseRow(scene, name, config.train.batch, proposals, None, None, None, None, None, "out of memory")
         if step is not None:
-            factor = None if name == "ours" else took[name] / took["ours"]
-            row = replace(row, live=step.live, ms_per_step=1e3 * took[name], peak_gib=peak, weights=step.weights)
-            row = replace(row, proposals=step.proposals or row.proposals, ours_is_faster=factor)
+            row = with_times(replace(row, live=step.live, peak_gib=peak, weights=step.weights), times)
         made.append(row)
     return made
+
+
+def with_times(row: DenseRow, times: dict[str, list[float]]) -> DenseRow:
+    several = times[row.formulation]
+    middle = statistics.median(several)
+    factor = None if row.formulation == "ours" else middle / statistics.median(times["ours"])
+    return replace(row, ms_per_step=1e3 * middle, spread=(max(several) - min(several)) / middle, ours_is_faster=factor)
 
 
 class Contender(NamedTuple):
@@ -78,13 +86,13 @@ def enter(plan: Plan, make: "Callable[[], OurStep | DenseStep]") -> Contender:
     return Contender(step, memory.peak_gib())
 
 
-def race(plan: Plan, steps: "dict[str, OurStep | DenseStep]") -> dict[str, float]:
-    """Median seconds of each, in turns: whatever else the machine does meets all of them."""
+def race(plan: Plan, steps: "dict[str, OurStep | DenseStep]") -> dict[str, list[float]]:
+    """Seconds of each, in turns: whatever else the machine does meets all of them."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(plan.dense_rounds):
         for name, step in steps.items():
             times[name].append(seconds(step, plan.where))
-    return {name: statistics.median(several) for name, several in times.items()}
+    return times
 
 
 class OurStep:
