@@ -147,7 +147,8 @@ def follow(model: SCALOR, scene: Scene, view: View, estimator: Estimator, count:
         canvas = canvases(sprite, kept.where, kept.presence * entered.alive, kept.z_depth, image)
         shown = [canvas]
         explained = (canvas.opacity * kept.alive[..., None, None]).sum(1).clamp(max=1).detach()
-        expected, memory = model.propagation.prior([following.entered], scene.prior)
+        (known,), memory = model.propagation.prior.remember([following.entered], scene.prior)
+        expected = model.propagation.prior(known, following.entered.last)
     count = count or model.proposal_count(scene.state, (image.shape[-2], image.shape[-1]))
     newborn, proposals, proposed = discover(model, view, explained, count, estimator)
     after = gather(model, scene.state.roster, kept, memory, newborn)

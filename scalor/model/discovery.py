@@ -94,18 +94,18 @@ class Discovery(nn.Module):
         appearance: Appearance,
         count: int,
         estimator: Estimator,
-        sparing: bool = False,
+        spare_below: float | None = None,
     ) -> Discovered:
         """The posterior: what this frame shows that the propagated objects do not explain.
 
-        `sparing` looks closely only at cells present enough for a birth.
+        `count` cells are looked at closely, or fewer where no more have a presence above `spare_below`.
         """
         mixed = celu(prepared + self.from_mask(self.around(explained)))
         heads = self.heads(mixed).float()  # [B, G, 11]
         logits = PRESENCE_LIMIT * torch.tanh(heads[..., 0])
         presence = estimator.presence(logits)  # [B, G]
-        if sparing:
-            count = min(count, max(1, int((presence > self.config.birth_presence).sum(-1).max())))
+        if spare_below is not None:
+            count = min(count, max(1, int((presence > spare_below).sum(-1).max())))
 
         cells = presence.topk(count, -1).indices
         chosen = heads.gather(1, cells[..., None].expand(-1, -1, heads.shape[-1]))

@@ -14,7 +14,7 @@ from scalor.model.background import BackgroundMemory
 from scalor.model.costs import Costs
 from scalor.model.discovery import Proposals
 from scalor.model.rendering import Foreground, compose, draw
-from scalor.model.stacking import together
+from scalor.model.stacking import alike, together
 from scalor.model.world import Past, Seen, World
 
 
@@ -98,24 +98,28 @@ def explain(
     steps, clips = images.shape[:2]
     painting = paint(world, images, seen, past.background, estimator, cut_gradients)
     followed = [one.following for one in seen if one.following]
-    free = Costs(*torch.zeros(4, clips, device=images.device))
-    propagated, memory = free, past.objects
-    if followed:
-        transition, memory = world.propagation.prior([one.entered for one in followed], past.objects)
-        propagated = over_time(together(followed).costs(transition, estimator), clips)
-    # The first frame has more proposals than later ones, so its records do not stack with theirs.
-    groups = [together([one.proposals for one in group]) for group in (seen[:1], seen[1:]) if group]
-    found = [over_time(proposals.costs(presence_prior, estimator), clips) for proposals in groups]
-    discovered = Costs(*(sum(kind[1:], kind[0]) for kind in zip(*found, strict=True)))
+    memories, memory = world.propagation.prior.remember([one.entered for one in followed], past.objects)
+    propagated = [free(clips, images)]
+    for group in alike(list(zip(followed, memories, strict=True)), lambda pair: pair[0].latent.shape).values():
+        following = together([pair[0] for pair in group])
+        transition = world.propagation.prior(torch.cat([pair[1] for pair in group]), following.entered.last)
+        propagated.append(over_time(following.costs(transition, estimator), clips))
+    # The first frame has proposals for all slots, later ones fewer.
+    groups = {
+        key: together([one.proposals for one in group])
+        for key, group in alike(seen, lambda one: (one.following is None, one.proposals.cells.shape)).items()
+    }
+    discovered = [over_time(group.costs(presence_prior, estimator), clips) for group in groups.values()]
     squared_error = (painting.picture - images.flatten(0, 1)).square().sum((1, 2, 3)).view(steps, clips)
     terms = ElboTerms(
         pixel_log_likelihood(squared_error.sum(0), images[:, 0].numel(), world.config.sigma),
-        *discovered,
-        *propagated,
+        *total(discovered),
+        *total(propagated),
         painting.kl_background.sum(0),
     )
+    proposals = {first: [group for (key, _), group in groups.items() if key is first] for first in (True, False)}
     with torch.no_grad():
-        busy = activity(world.config, seen, groups, painting.foreground, squared_error / images[0, 0].numel())
+        busy = activity(world.config, seen, proposals, painting.foreground, squared_error / images[0, 0].numel())
     return Explained(terms, busy, painting, Past(memory, painting.memory))
 
 
@@ -148,31 +152,40 @@ def paint(
 def activity(
     config: ModelConfig,
     seen: list[Seen],
-    proposals: list[Proposals],
+    proposals: dict[bool, list[Proposals]],
     foreground: Foreground,
     squared_error: Float[Tensor, "T B"],
 ) -> Activity:
-    """Means over time. `proposals` are the first frame's and then those of all later ones."""
+    """Means over time. `proposals` are the first frame's (True) and those of later ones."""
     steps, clips = squared_error.shape
 
-    def mean(values: Tensor) -> Tensor:
-        return values.view(-1, clips).sum(0) / steps
+    def mean(values: list[Tensor]) -> Tensor:
+        return torch.cat([torch.zeros_like(squared_error[0]), *values]).view(-1, clips).sum(0) / steps
 
-    births = [(group.presence > config.birth_presence).sum(-1) for group in proposals]
-    excess = [(wanted - group.cells.shape[1]).clamp(min=0) for wanted, group in zip(births, proposals, strict=True)]
-    rejected = [(group.rejected * (group.proposed > config.birth_presence)).sum(-1) for group in proposals]
-    turned_away = torch.cat([one.state.turned_away for one in seen])
-    # In the first frame it is slots that are short.
-    short_of_slots, *short_of_proposals = excess if seen[0].following is None else [0 * excess[0], *excess]
+    def excess(group: Proposals) -> Tensor:
+        """Cells that wanted a birth beyond those that were looked at."""
+        wanted = (group.presence > config.birth_presence).sum(-1)
+        return (wanted - group.cells.shape[1]).clamp(min=0)
+
+    everyone = [*proposals[True], *proposals[False]]
     return Activity(
-        objects=mean(torch.cat([one.state.objects.alive for one in seen]).sum((1, 2))),
-        discovered=mean(torch.cat([one.state.discovered for one in seen]).sum(1)),
-        turned_away=mean(turned_away) + mean(short_of_slots),
-        crowded_out=mean(torch.cat([0 * short_of_slots, *short_of_proposals])),
-        rejected=mean(torch.cat(rejected)),
-        foreground=mean(foreground.mask.mean((1, 2, 3))),
+        objects=mean([torch.cat([one.state.objects.alive for one in seen]).sum((1, 2))]),
+        discovered=mean([torch.cat([one.state.discovered for one in seen]).sum(1)]),
+        # In the first frame it is slots that are short.
+        turned_away=mean([one.state.turned_away for one in seen]) + mean(list(map(excess, proposals[True]))),
+        crowded_out=mean(list(map(excess, proposals[False]))),
+        rejected=mean([(group.rejected * (group.proposed > config.birth_presence)).sum(-1) for group in everyone]),
+        foreground=mean([foreground.mask.mean((1, 2, 3))]),
         squared_error=squared_error.mean(0),
     )
+
+
+def free(clips: int, like: Tensor) -> Costs:
+    return Costs(*torch.zeros(4, clips, device=like.device))
+
+
+def total(costs: list[Costs]) -> Costs:
+    return Costs(*(torch.stack(kind).sum(0) for kind in zip(*costs, strict=True)))
 
 
 def over_time(costs: Costs, clips: int) -> Costs:

@@ -49,25 +49,27 @@ class TransitionPrior(nn.Module):
     def empty(self, clips: int, slots: int, like: Tensor) -> Float[Tensor, "B K prior"]:
         return torch.zeros(clips, slots, self.cell.hidden_size, device=like.device, dtype=torch.float32)
 
-    def forward(
-        self,
-        entered: list[Entering],
-        hidden: Float[Tensor, "B K prior"],
-    ) -> tuple[Transition, Float[Tensor, "B K prior"]]:
-        """The prior of each of T frames, as [T * B, K, ...], and what is remembered after them.
+    def remember(
+        self, entered: list[Entering], hidden: Float[Tensor, "B K prior"]
+    ) -> tuple[list[Float[Tensor, "B N prior"]], Float[Tensor, "B K prior"]]:
+        """What the RNN knows of the objects that enter each of several frames, and all it knows after them.
 
-        A frame's prior needs nothing of the frame, and no frame waits for its prior: it is asked for all of
-        them at once, after they have been seen.
+        Nothing of a frame is needed for its own prior, and no frame waits for its prior: it is asked for all of
+        them at once, after they have been seen. Empty slots at the end may be left out of `entered`.
         """
         memories = []
         for frame in entered:
-            hidden = hidden.masked_fill(frame.newborn[..., None], 0)
-            hidden = self.cell(frame.last.flatten(0, 1), hidden.flatten(0, 1)).float().view_as(hidden)
-            memories.append(hidden)
-        last = torch.cat([frame.last for frame in entered])
+            count = frame.last.shape[1]
+            before = hidden[:, :count].masked_fill(frame.newborn[..., None], 0)
+            memory = self.cell(frame.last.flatten(0, 1), before.flatten(0, 1)).float().view_as(before)
+            memories.append(memory)
+            hidden = memory if count == hidden.shape[1] else torch.cat([memory, hidden[:, count:]], 1)
+        return memories, hidden
+
+    def forward(self, memory: Float[Tensor, "B N prior"], last: Float[Tensor, "B N last"]) -> Transition:
         latents = last.shape[-1] - 1
-        presence, change, raw = self.heads(torch.cat(memories)).float().split([1, latents, latents], -1)
-        return Transition(presence + PRIOR_STAYS, Normal(last[..., :latents] + change, positive(raw))), hidden
+        presence, change, raw = self.heads(memory).float().split([1, latents, latents], -1)
+        return Transition(presence + PRIOR_STAYS, Normal(last[..., :latents] + change, positive(raw)))
 
 
 class Sampled(NamedTuple):

@@ -231,7 +231,8 @@ class SCALOR(World):
     ) -> tuple[SceneState, Memory, Sighting]:
         """One frame of tracking."""
         (view,), memory = self.look(image[None], memory)
-        state = self.follow(state, view, Mode(), sparing=not image.is_cuda).state
+        spare_below = None if image.is_cuda else self.config.birth_presence
+        state = self.follow(state, view, Mode(), spare_below).state
         return state, memory, self.sight(state, (image.shape[-2], image.shape[-1]), masks)
 
     def sight(self, state: SceneState, frame: tuple[int, int], masks: bool = False) -> Sighting:

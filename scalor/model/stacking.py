@@ -1,5 +1,6 @@
 """Records of several frames as one record, so that what does not depend on time is done for all at once."""
 
+from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor
 
 R = TypeVar("R")
+K = TypeVar("K", bound=Hashable)
 
 
 def together(records: list[R]) -> R:
@@ -21,3 +23,11 @@ def together(records: list[R]) -> R:
         columns = [list(column) for column in zip(*records, strict=True)]
     whole: R = type(first)(*map(together, columns))
     return whole
+
+
+def alike(records: list[R], key: Callable[[R], K]) -> dict[K, list[R]]:
+    """Records by what must be the same for them to go together."""
+    groups: dict[K, list[R]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return groups

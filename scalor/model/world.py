@@ -102,13 +102,13 @@ class World(nn.Module):
         cells = self.discovery.prepare(features)
         return [View(*view) for view in zip(frames, features, cells, strict=True)], memory
 
-    def follow(self, state: SceneState, view: View, estimator: Estimator, sparing: bool = False) -> Seen:
+    def follow(self, state: SceneState, view: View, estimator: Estimator, spare_below: float | None = None) -> Seen:
         """The posterior: propagate, discover what is not explained, join.
 
-        `sparing` leaves out empty slots, and proposals too weak to be born. The state after the frame is the
-        same; the price is a look at values on the host, which the CPU has for nothing.
+        `spare_below` leaves out empty slots, and proposals of a presence below it. The price is a look at values
+        on the host, which the CPU has for nothing.
         """
-        if sparing:
+        if spare_below is not None:
             state = state.occupied()
         image = view.image
         frame = (image.shape[-2], image.shape[-1])
@@ -120,7 +120,7 @@ class World(nn.Module):
             with torch.no_grad():
                 explained = coverage(figures(propagated.objects, propagated.sprite), frame)
         discovered: Discovered = self.discovery(
-            view.cells, explained, image, self.appearance, self.proposal_count(state, frame), estimator, sparing
+            view.cells, explained, image, self.appearance, self.proposal_count(state, frame), estimator, spare_below
         )
         noise = image.new_zeros(len(image), self.config.background_dim if self.background else 0)
         return Seen(
@@ -141,7 +141,9 @@ class World(nn.Module):
         """The prior: the world goes on unseen."""
         propagated, memory = None, past.objects
         if not state.fresh:
-            transition, memory = self.propagation.prior([Entering.of(state)], past.objects)
+            entered = Entering.of(state)
+            (known,), memory = self.propagation.prior.remember([entered], past.objects)
+            transition = self.propagation.prior(known, entered.last)
             propagated = self.propagation.imagine(state.objects, transition, frame, self.appearance, estimator)
         explained = (
             coverage(figures(*propagated), frame)

@@ -8,6 +8,7 @@ from any step, and runs side by side do not disturb each other.
 A step whose gradient is not finite leaves weights and optimiser untouched.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
@@ -21,6 +22,7 @@ from scalor.data.scenes import Scenes
 from scalor.distributions import Noise, Relaxed
 from scalor.model.elbo import Activity, ElboTerms
 from scalor.model.scalor import SCALOR
+from scalor.model.world import Seen
 from scalor.schedule import Anneals
 from scalor.training.compiled import CompiledFollow
 
@@ -32,6 +34,8 @@ METRICS = (
     "skipped",
 )
 """The names of the numbers a step reports, in order."""
+NEGLIGIBLE = 1e-6
+"""A proposal of so little presence changes nothing that float32 can tell: the CPU does not look at it closely."""
 
 
 class TrainingStep:
@@ -55,9 +59,12 @@ class TrainingStep:
         if device.type == "cuda":
             # Streams of its own: work space that libraries keep by stream is then not shared with other runs.
             self.main, self.beside = torch.cuda.Stream(device), torch.cuda.Stream(device)
-            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             if config.train.compile:
                 self.compiled = CompiledFollow(model)
+        else:
+            # Gradients fade into numbers too small to be normal, with which a CPU takes many times as long.
+            torch.set_flush_denormal(True)
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.prepare_optimizer()
 
     def prepare_optimizer(self) -> None:
@@ -106,7 +113,11 @@ class TrainingStep:
 
     def run(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Anneals, learn: bool = True) -> None:
         """The step itself."""
-        follow = partial(self.compiled, self.compiled.weights()) if self.compiled else None
+        follow: Callable[..., Seen] | None = None
+        if self.compiled:
+            follow = partial(self.compiled, self.compiled.weights())
+        elif self.device.type == "cpu":
+            follow = partial(self.model.follow, spare_below=NEGLIGIBLE)
         with self.autocast():
             bound = self.model.elbo(
                 video, Relaxed(self.temperature, noise), self.presence_prior, now.cut_gradients, follow

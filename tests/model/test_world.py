@@ -1,6 +1,7 @@
 """Laws of a time step and its state, for frames, grids and slots of all sizes."""
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,14 +81,17 @@ def test_a_dead_slot_influences_nothing(changes: dict[str, Any], estimator: Esti
 @each(VARIANTS)
 @pytest.mark.parametrize("slots", [6, 20])
 def test_leaving_out_what_is_empty_changes_no_object(changes: dict[str, Any], slots: int) -> None:
-    """`sparing` saves work: births, deaths, identities and the live objects' fields are those of the whole."""
+    """`spare_below` saves work: births, deaths, identities and the live objects' fields are those of the whole."""
     model, video = tiny_model(slots=slots, **changes), squares(8, clips=3)
     views, _ = model.look(video.transpose(0, 1), model.no_memory(3, (32, 32), video))
     state = model.start(3, video)
     left_out = died = born = 0
     with torch.no_grad():
         for view in views:
-            seen, again = model.follow(state, view, Mode()), model.follow(state, view, Mode(), sparing=True)
+            seen, again = (
+                model.follow(state, view, Mode()),
+                model.follow(state, view, Mode(), spare_below=model.config.birth_presence),
+            )
             whole, spared = seen.state, again.state
             left_out += seen.shown.where.shape[1] - again.shown.where.shape[1]
             died += int(((state.roster.id >= 0) & (whole.roster.id != state.roster.id)).sum())
@@ -127,6 +131,33 @@ def test_no_more_noise_is_drawn_than_a_frame_needs(background: bool, fewer_norma
     short = Noise(torch.randn(2, 2, normals - fewer_normals), torch.rand(2, 2, uniforms - fewer_uniforms))
     with pytest.raises(AssertionError, match="more noise is asked for than was drawn"):
         model.elbo(video, Relaxed(1.0, short), 0.1)
+
+
+@dataclass(frozen=True)
+class Sharp(Mode):
+    """Presence is all or next to nothing, as late in training; no noise, so that two programs can be compared."""
+
+    def presence(self, logits: Tensor) -> Tensor:
+        return (logits / 0.05).sigmoid()
+
+
+@each(VARIANTS)
+def test_what_has_next_to_no_presence_may_be_left_out_of_the_bound(changes: dict[str, Any]) -> None:
+    """Values and gradients stay as they are up to rounding, and there is less to compute."""
+    model, video = tiny_model(slots=20, **changes), squares(5, clips=2)
+    results = []
+    for follow in (model.follow, partial(model.follow, spare_below=1e-6)):
+        model.zero_grad()
+        seen, explained = model.observe(video, Sharp(), follow=follow)
+        explained.terms.elbo.mean().backward()
+        gradients = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+        widths = sum(one.shown.where.shape[1] for one in seen)
+        results.append((explained.terms.to_dict(), explained.activity.to_dict(), gradients, widths))
+    (terms, activity, gradients, whole), (*records, spared_gradients, spared) = results
+    assert spared < whole
+    for one, two in zip((terms, activity), records, strict=True):
+        torch.testing.assert_close(two, one, rtol=1e-4, atol=1e-2)
+    assert (spared_gradients - gradients).norm() < 1e-3 * gradients.norm()
 
 
 def test_memory_does_not_grow_with_time() -> None:
