@@ -68,6 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if asked.tiny:
         chosen = plan.shrunk(chosen)
     chosen = replace(chosen, seed=asked.seed)
+    torch.set_flush_denormal(True)  # as training does; before there are threads, so that they take it over
     if asked.device == "cpu" and not asked.tiny:
         torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     names = asked.only or (list(SECTIONS) if asked.device == "gpu" else ON_THE_CPU)

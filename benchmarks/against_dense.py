@@ -39,11 +39,11 @@ def rows(plan: Plan) -> list[DenseRow]:
 
     "every cell" is the yardstick with a close look at all cells in all frames, as it was published.
     """
-    return [row for scene in plan.densities for row in compare(plan, scene)]
+    return [row for scene, batch in plan.densities for row in compare(plan, scene, batch)]
 
 
-def compare(plan: Plan, scene: str) -> list[DenseRow]:
-    config = scene_config(plan, scene, plan.dense_batch)
+def compare(plan: Plan, scene: str, batch: int | None = None) -> list[DenseRow]:
+    config = scene_config(plan, scene, batch)
     cells = config.model.grid[0] * config.model.grid[1]
     entered = {
         "ours": enter(plan, lambda: OurStep(plan, config)),

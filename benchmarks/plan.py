@@ -30,10 +30,8 @@ class Plan:
     """Training steps in a round."""
     side_by_side: tuple[int, ...] = (1, 2, 4)
     """Trainings in one process, each on a stream of its own."""
-    densities: tuple[str, ...] = ("shapes-md", NATURAL)
-    """Scenes in which ours is compared with the dense yardstick."""
-    dense_batch: int | None = None
-    """None: the scene's own."""
+    densities: tuple[tuple[str, int | None], ...] = (("shapes-md", None), (NATURAL, None))
+    """Scenes in which ours is compared with the dense yardstick, and the batch (None: the scene's own)."""
     dense_rounds: int = 5
     dense_up_to: int = 1_024
     """Objects up to which the yardstick tracks beside ours: its canvases take gigabytes."""
@@ -64,8 +62,7 @@ CPU = Plan(
     warmup=0,
     rounds=3,
     steps=1,
-    densities=("shapes-md", "shapes-hd", NATURAL),
-    dense_batch=2,
+    densities=(("shapes-md", 16), (NATURAL, 2)),
     dense_rounds=3,
     dense_up_to=256,
     frames=10,
@@ -87,8 +84,7 @@ def shrunk(plan: Plan) -> Plan:
         rounds=1,
         steps=1,
         side_by_side=(1, 2),
-        densities=("shapes-md",),
-        dense_batch=1,
+        densities=(("shapes-md", 1),),
         dense_rounds=1,
         dense_up_to=2,
         objects=(2, 4),

@@ -160,7 +160,7 @@ def test_what_is_compiled_beforehand_is_what_is_measured() -> None:
     """A new process is told its config in JSON."""
     configs = bench.to_compile(list(bench.SECTIONS), plan.GPU)
     assert {*training.step_configs(plan.GPU).values(), *training.batch_configs(plan.GPU).values()} <= set(configs)
-    assert plan.scene_config(plan.GPU, plan.NATURAL, plan.GPU.dense_batch) in configs
+    assert plan.scene_config(plan.GPU, plan.NATURAL) in configs
     assert all(Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config for config in configs)
 
 
