@@ -54,9 +54,8 @@ def device_median(work: Callable[[], object], device: torch.device, rounds: int,
 
 
 def clean_up(device: torch.device) -> None:
-    """Forget what the last measurement left: garbage, cached memory, compiled programs."""
+    """Forget what the last measurement left: garbage and cached memory."""
     gc.collect()
-    torch.compiler.reset()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
         torch.cuda.empty_cache()
@@ -70,13 +69,16 @@ class Memory:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
-            self.before: int | None = torch.cuda.memory_allocated(device)
+        self.forget_peak()
+        self.before = torch.cuda.memory_allocated(device) if device.type == "cuda" else of_process("VmRSS")
+
+    def forget_peak(self) -> None:
+        """The high-water mark starts anew; what was in use at the beginning still counts as that."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
         else:
             with suppress(OSError):
-                Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
-            self.before = of_process("VmRSS")
+                Path("/proc/self/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int | None:
         peak = torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else of_process("VmHWM")

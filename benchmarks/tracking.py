@@ -11,11 +11,12 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from benchmarks import dense, subjects
 from benchmarks.plan import Plan, crowd_config, training_config
-from benchmarks.timing import Memory, clean_up, median, seconds
+from benchmarks.timing import Memory, clean_up, seconds
 from benchmarks.training import by
 from scalor.config import Config, SceneConfig
 from scalor.data.scenes import Scenes
@@ -60,9 +61,10 @@ def by_objects(plan: Plan) -> list[ObjectsRow]:
     for objects in plan.objects:
         config = crowd_config(plan, objects)
         clean_up(plan.where)
-        model = subjects.make(config.model, plan.where, plan.seed, crowd=True).model.eval()
         video = clips(config.test, plan, 1)
-        memory = Memory(plan.where)
+        memory = Memory(plan.where)  # of weights, state and work; not of the frames
+        model = subjects.make(config.model, plan.where, plan.seed, crowd=True).model.eval()
+        memory.forget_peak()
         took, live = time_stream(model, video[0])
         # A process gives memory back when it likes: next to so little of it, that means nothing on the CPU.
         peak = memory.peak_bytes() if plan.device == "cuda" else None
@@ -115,16 +117,11 @@ def time_stream(model: SCALOR, frames: Tensor) -> tuple[float, float]:
 
 
 def time_together(model: SCALOR, scene: SceneConfig, plan: Plan) -> float:
-    """Seconds a frame of one clip when many are tracked at once: whole clips less clips of half the length."""
-    video = clips(scene, plan, plan.together)
-    half = plan.frames // 2
-
-    def timed(length: int) -> float:
-        return median(lambda: model.track(video[:, :length]), plan.where, min(plan.rounds, 3))
-
-    with quiet():
-        took = timed(plan.frames) - timed(half)
-    return took / (plan.together * (plan.frames - half))
+    """Seconds a frame of one clip when many are tracked at once, in the later half of the frames."""
+    with torch.inference_mode():
+        seen = model.watch(clips(scene, plan, plan.together).unbind(1))
+        times = [seconds(lambda: next(seen), plan.where) for _ in range(plan.frames)]
+    return statistics.median(times[len(times) // 2 :]) / plan.together
 
 
 def time_dense(model: SCALOR, video: Tensor, plan: Plan) -> float:
