@@ -27,8 +27,6 @@ from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
 """Prior probability of a discovery per cell once training has annealed it (paper: toy scenes)."""
-
-
 FRAMES_BEFORE_CAPTURE = 20
 """Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
 
