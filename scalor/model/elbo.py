@@ -78,6 +78,7 @@ class Painting(NamedTuple):
 class Explained(NamedTuple):
     """T frames, drawn and charged for."""
 
+    seen: list[Seen]
     terms: ElboTerms
     activity: Activity
     painting: Painting
@@ -120,7 +121,7 @@ def explain(
     proposals = {first: [group for (key, _), group in groups.items() if key is first] for first in (True, False)}
     with torch.no_grad():
         busy = activity(world.config, seen, proposals, painting.foreground, squared_error / images[0, 0].numel())
-    return Explained(terms, busy, painting, Past(memory, painting.memory))
+    return Explained(seen, terms, busy, painting, Past(memory, painting.memory))
 
 
 def pixel_log_likelihood(squared_error: Float[Tensor, " B"], pixels: int, sigma: float) -> Float[Tensor, " B"]:

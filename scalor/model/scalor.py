@@ -66,19 +66,9 @@ class SCALOR(World):
     ) -> Explained:
         """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame.
 
-        A compiled `follow` may stand in for the model's own.
+        The frames of a clip are followed one by one and then explained together. A compiled `follow` may stand in
+        for the model's own.
         """
-        return self.observe(video, estimator, presence_prior, cut_gradients, follow)[1]
-
-    def observe(
-        self,
-        video: Float[Tensor, "B T 3 H W"],
-        estimator: Estimator,
-        presence_prior: float | Tensor = PRESENCE_PRIOR,
-        cut_gradients: bool = False,
-        follow: Callable[..., Seen] | None = None,
-    ) -> tuple[list[Seen], Explained]:
-        """See a whole clip: follow its frames one by one, then explain them together."""
         clips, frame = video.shape[0], (video.shape[-2], video.shape[-1])
         # Time first: a frame then lies in memory in the same way whatever the number of frames.
         images = video.transpose(0, 1).contiguous()
@@ -89,7 +79,7 @@ class SCALOR(World):
             seen.append(follow(state, view, estimator.at(t)))
             state = seen[-1].state.detach() if cut_gradients else seen[-1].state
         past = self.no_past(clips, video)
-        return seen, explain(self, images, seen, past, estimator, presence_prior, cut_gradients)
+        return explain(self, images, seen, past, estimator, presence_prior, cut_gradients)
 
     @torch.no_grad()
     def log_likelihood(
@@ -162,7 +152,8 @@ class SCALOR(World):
         require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
         require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
         video = self.receive(frames, minimum=observe)
-        seen, explained = self.observe(video[:, :observe], Mode())
+        explained = self.elbo(video[:, :observe], Mode())
+        seen = explained.seen
         frame = (video.shape[-2], video.shape[-1])
         painting = explained.painting
         shape = (observe, len(video), 3, *frame)

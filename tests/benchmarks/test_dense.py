@@ -61,7 +61,7 @@ def test_it_follows_the_same_objects() -> None:
     model = with_canvas_rejection(tiny_model())
     video = squares(4, clips=2)
     with torch.no_grad():
-        ours = model.observe(video, Mode())[0]
+        ours = model.elbo(video, Mode()).seen
     for seen, state in zip(ours, dense.watch(model, video.unbind(1)), strict=True):
         assert places(state.roster.id, state.objects.where) == places(seen.state.roster.id, seen.state.objects.where)
 

@@ -50,7 +50,7 @@ def test_frames_explained_together_cost_what_they_cost_one_by_one() -> None:
     model, video = tiny_model(background=True), squares(5, clips=2)
     with torch.no_grad():
         whole = model.elbo(video, Mode())
-        seen, _ = model.observe(video, Mode())
+        seen = whole.seen
         images, past, parts = video.transpose(0, 1), model.no_past(2, video), []
         for part in (slice(0, 1), slice(1, 3), slice(3, 5)):
             parts.append(explain(model, images[part], seen[part], past, Mode(), PRESENCE_PRIOR))
@@ -109,13 +109,11 @@ def test_every_frame_has_noise_of_its_own(background: bool) -> None:
         torch.cat([one.noise.uniforms[:2], two.noise.uniforms[2:]]),
     )
     with torch.no_grad():
-        (seen, explained), (again, explained_again) = (
-            model.observe(video, estimator) for estimator in (one, replace(one, noise=mixed))
-        )
+        bound, other = (model.elbo(video, estimator) for estimator in (one, replace(one, noise=mixed)))
     for t in range(3):
-        same = torch.equal(seen[t].state.objects.latent, again[t].state.objects.latent)
+        same = torch.equal(bound.seen[t].state.objects.latent, other.seen[t].state.objects.latent)
         assert same is (t < 2)
-    pictures = [bound.painting.picture.unflatten(0, (3, 2)) for bound in (explained, explained_again)]
+    pictures = [made.painting.picture.unflatten(0, (3, 2)) for made in (bound, other)]
     torch.testing.assert_close(pictures[1][:2], pictures[0][:2], rtol=0, atol=1e-5)
     assert not torch.allclose(pictures[1][2], pictures[0][2], atol=1e-3)
 

@@ -67,7 +67,7 @@ def test_gradients_go_back_to_the_frame_they_came_from() -> None:
 def test_what_a_model_saw_comes_apart_again() -> None:
     model, video = tiny_model(), squares(4, clips=2)
     with torch.no_grad():
-        seen, _ = model.observe(video, Mode())
+        seen = model.elbo(video, Mode()).seen
     later = [one.following for one in seen if one.following]
     assert len(later) == 3
     whole = together(later)

@@ -148,10 +148,10 @@ def test_what_has_next_to_no_presence_may_be_left_out_of_the_bound(changes: dict
     results = []
     for follow in (model.follow, partial(model.follow, spare_below=1e-6)):
         model.zero_grad()
-        seen, explained = model.observe(video, Sharp(), follow=follow)
+        explained = model.elbo(video, Sharp(), follow=follow)
         explained.terms.elbo.mean().backward()
         gradients = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
-        widths = sum(one.shown.where.shape[1] for one in seen)
+        widths = sum(one.shown.where.shape[1] for one in explained.seen)
         results.append((explained.terms.to_dict(), explained.activity.to_dict(), gradients, widths))
     (terms, activity, gradients, whole), (*records, spared_gradients, spared) = results
     assert spared < whole

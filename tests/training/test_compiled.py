@@ -99,7 +99,8 @@ def test_no_result_is_a_view_of_something_inside() -> None:
     """Torch 2.11 has given such results of a compiled function garbage shapes."""
     model, video = tiny_model(), squares(3, clips=2)
     compiled, noise = not_compiled(model), noise_for(model, video)
-    seen, _ = model.observe(video, Relaxed(0.8, noise), 0.1, follow=partial(compiled, compiled.weights()))
+    follow = partial(compiled, compiled.weights())
+    seen = model.elbo(video, Relaxed(0.8, noise), 0.1, follow=follow).seen
     for one in seen:
         objects = one.state.objects
         inside = [getattr(objects, field.name) for field in fields(objects)]
