@@ -4,7 +4,7 @@ Its weights travel as one vector: over T frames their gradients are then added u
 some sixty tensors would take one each. Compiled kernels are kept in torch's cache folder for the next run.
 """
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch.func import functional_call
 
 from scalor.distributions import Estimator, FrameNoise, Relaxed
 from scalor.model.decoders import Sprite
+from scalor.model.rendering import Figures
 from scalor.model.state import ObjectState, SceneState
 from scalor.model.world import Seen, View, World
 
@@ -74,7 +75,11 @@ def owned(seen: Seen) -> Seen:
     state, shown = seen.state, seen.shown
     objects = ObjectState(*(getattr(state.objects, field.name).clone() for field in fields(state.objects)))
     sprite = Sprite(*(part.clone() for part in shown.sprite))
-    return seen._replace(
-        state=replace(state, objects=objects),
-        shown=shown._replace(sprite=sprite, z_depth=shown.z_depth.clone()),
+    # Built by name: torch 2.11 cannot compile `_replace` of a record that leaves the function.
+    return Seen(
+        seen.following,
+        seen.proposals,
+        Figures(shown.where, shown.presence, shown.z_depth.clone(), sprite),
+        SceneState(objects, state.roster, state.discovered, state.turned_away, state.fresh),
+        seen.background_noise,
     )
