@@ -58,6 +58,7 @@ def clean_up(device: torch.device) -> None:
     gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+        torch._C._cuda_clearCublasWorkspaces()  # or only the first measurement would count them
         torch.cuda.empty_cache()
     else:
         with suppress(AttributeError, OSError):  # only glibc has it
