@@ -162,12 +162,13 @@ def propagate(
     net, config, appearance = model.propagation, model.config, model.appearance
     objects, image = state.objects, view.image
     entered = Entering.of(state)
-    known = torch.cat([look(model, objects.where, view), entered.last], -1)
+    expected = net.shift(objects.where, objects.z_where) if config.inertia else objects.where
+    known = torch.cat([look(model, expected, view), entered.last], -1)
     hidden = net.tracker(net.enter(known).flatten(0, 1), objects.tracker.flatten(0, 1))
     tracker = hidden.float().unflatten(0, known.shape[:2])
 
-    mean, raw = net.move(torch.cat([known, tracker], -1)).float().chunk(2, -1)
-    q_where = Normal(mean, positive(raw))
+    step, raw = net.move(torch.cat([known, tracker], -1)).float().chunk(2, -1)
+    q_where = Normal(objects.z_where + step if config.inertia else step, positive(raw))
     z_where = estimator.normal(q_where)
     where = net.shift(objects.where, z_where)
 
@@ -193,7 +194,7 @@ def propagate(
 
 
 def look(model: SCALOR, where: Float[Tensor, "B N 4"], view: View) -> Float[Tensor, "B N seen"]:
-    """The features and the pixels around each object's last place."""
+    """The features and the pixels around a place for each object."""
     net, config = model.propagation, model.config
     in_cells, cells = where[..., :2] / net.cell, config.attention_cells
     extra = []
@@ -300,8 +301,7 @@ def draw(shown: list[Canvases]) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor,
     """All canvases over each other: the colour of the objects and their mask M (paper: Algorithm 3)."""
     painted, weight, opacity = (torch.cat(parts, 1) for parts in zip(*shown, strict=True))
     colour = painted.sum(1) / (weight.sum(1) + 1e-5)
-    cover = opacity.sum(1)
-    return colour, cover + (cover.clamp(max=1) - cover).detach()
+    return colour, opacity.sum(1).clamp(max=1)
 
 
 def crop(image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples: int) -> Float[Tensor, "B N C P P"]:

@@ -137,7 +137,8 @@ def crowd_config(plan: Plan, objects: int) -> Config:
     scene = replace(config.scene, frame=(side, side), objects=(objects, objects), length=plan.frames)
     if plan.tiny:
         scene = replace(scene, frame=(32, 32))
-    model = replace(config.model, slots=objects, proposals=min(16, objects))
+    # Proposals side by side that would be told to be siblings must fill the slots.
+    model = replace(config.model, slots=objects, proposals=min(16, objects), siblings=False)
     return replace(config, model=model, scene=config.scene, test=scene)
 
 

@@ -8,10 +8,10 @@ import torch
 
 import scalor
 from scalor.cli.seeing import FPS
-from scalor.data.clip import Clip
 from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
 from scalor.presets import get_preset
+from scalor.reproduce.figures import enlarged, truth_tracks
 from scalor.training.pictures import to_bytes
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip
@@ -19,22 +19,6 @@ from scalor.visual.video import write_video
 
 FOLDER = Path(__file__).parent / "pictures"
 CLIP = 16  # the test clip that `scalor demo` shows: the first one its metrics do not use
-
-
-def truth_tracks(clip: Clip) -> scalor.Tracks:
-    """The truth of a clip's visible objects in the form that can be drawn."""
-    truth = clip.truth
-    batch, frame, which = torch.nonzero((truth.id >= 0) & (truth.visible >= 0.2), as_tuple=True)
-    ids = truth.id[batch, frame, which].numpy()
-    return scalor.Tracks(
-        clip=batch.numpy(),
-        frame=frame.numpy(),
-        id=ids,
-        box=truth.box[batch, frame, which].numpy(),
-        presence=np.ones(len(ids), np.float32),
-        discovered=np.zeros(len(ids), bool),
-        size=(clip.frames.shape[-2], clip.frames.shape[-1]),
-    )
 
 
 def densities() -> None:
@@ -68,13 +52,9 @@ def imagined(model: scalor.SCALOR) -> None:
     rows = {"truth": to_bytes(frames)}
     for name, estimator in {"most likely": Mode(), "a sample": None}.items():
         rows[name] = to_bytes(model.generate(frames, 5, 7, estimator=estimator).frames[0])
-    save_png(FOLDER / "imagined.png", strip(enlarged(rows), separator_after=5))
-    rows = {"from nothing": to_bytes(model.imagine(12).frames[0])}
-    save_png(FOLDER / "from_nothing.png", strip(enlarged(rows)))
-
-
-def enlarged(rows: dict[str, np.ndarray], scale: int = 2) -> dict[str, np.ndarray]:
-    return {name: frames.repeat(scale, 1).repeat(scale, 2) for name, frames in rows.items()}
+    save_png(FOLDER / "imagined.png", strip({name: enlarged(row, 2) for name, row in rows.items()}, separator_after=5))
+    rows = {"from nothing": enlarged(to_bytes(model.imagine(12).frames[0]), 2)}
+    save_png(FOLDER / "from_nothing.png", strip(rows))
 
 
 if __name__ == "__main__":

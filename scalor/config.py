@@ -44,8 +44,12 @@ class ModelConfig:
     attention: bool = setting(True, "a tracker sees only the features around its object (off: all of them)")
     attention_cells: int = setting(4, "side of the attended window, cells")
     search: bool = setting(True, "a tracker also looks at the pixels around its object (off: as the paper)")
+    inertia: bool = setting(
+        False, "a tracker starts from where the last move leads (off: the last place, as the paper)"
+    )
     rejection: bool = setting(True, "reject proposals that propagated objects already explain")
     rejection_overlap: float = setting(0.3, "tau, the explained share of a proposal at which it is rejected")
+    siblings: bool = setting(True, "of proposals that found one object the most present stays (off: all, as the paper)")
     birth_presence: float = setting(0.7, "a proposal above this presence becomes an object")
     death_presence: float = setting(0.4, "an object below this presence is dropped")
     end_duplicates: bool = setting(True, "of two like objects at one place the younger ends (off: as the paper)")
@@ -155,14 +159,16 @@ class TrainConfig:
     log_every: int = setting(50, "steps between log lines")
     picture_every: int = setting(1_000, "steps between TensorBoard pictures")
     save_every: int = setting(500, "steps between checkpoints")
+    evaluate_every: int = setting(0, "steps between evaluations on unseen clips, 0: never")
+    evaluate_clips: int = setting(64, "unseen clips in such an evaluation")
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "log_every", "picture_every", "save_every"):
+        for name in ("steps", "batch", "log_every", "picture_every", "save_every", "evaluate_clips"):
             require(getattr(self, name) > 0, f"train.{name}", getattr(self, name), "it must be at least 1")
         for name in ("learning_rate", "clip_norm"):
             value = getattr(self, name)
             require(value > 0 and math.isfinite(value), f"train.{name}", value, "it must be positive and finite")
-        for name in ("seed", "cooldown", "gradients_through_time"):
+        for name in ("seed", "cooldown", "gradients_through_time", "evaluate_every"):
             require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "it must be 0 or more")
         starts = [start for start, _ in self.lengths]
         require(

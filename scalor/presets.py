@@ -31,14 +31,49 @@ def describe(name: str) -> str:
     return (PRESETS[name].__doc__ or "").strip().splitlines()[0]
 
 
-def density(kind: str, objects: tuple[int, int], size: float, slots: int, grid: tuple[int, int] = (8, 8)) -> Config:
-    """A 64x64 scene of one density, and a model with room for it."""
+def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells: int = 16) -> Config:
+    """A 64x64 scene of one density, and a model with room for it.
+
+    Ours, where the paper's falls short: cells of about half an object, so that few objects share one; sizes that
+    leave no room for two objects in one box; a prior that knows objects to be many; trackers with inertia
+    (docs/log.md).
+    """
     scene = SceneConfig(kind=kind, objects=objects, size=size)
     train = TrainConfig(
-        steps=14_000, cooldown=3_000, lengths=((0, 1), (400, 2), (2_000, 4), (5_000, 10)), save_every=1_000
+        steps=14_000,
+        cooldown=3_000,
+        lengths=((0, 1), (2_500, 2), (3_700, 4), (5_500, 10)),
+        temperature=(1.0, 0.3, 4_000),
+        presence_prior=(0.1, 0.01, 500),
+        save_every=1_000,
     )
-    model = ModelConfig(grid=grid, slots=slots, proposals=min(slots, 16), object_size=(size, size))
+    model = ModelConfig(
+        grid=(cells, cells),
+        slots=slots,
+        proposals=min(slots, 16),
+        object_size=(size, size),
+        size_range=0.25,
+        inertia=True,
+    )
     return Config(model=model, scene=scene, test=scene, train=train)
+
+
+def as_in_the_paper(config: Config) -> Config:
+    """The same scenes with the paper's model: 8x8 cells that all propose in every frame, sizes from half to one
+    and a half, a prior that falls to 1e-4, no search glimpse, no inertia, no rule against duplicates
+    or siblings."""
+    slots = config.model.slots
+    model = replace(
+        config.model,
+        grid=(8, 8),
+        proposals=min(slots, 64),
+        size_range=0.5,
+        search=False,
+        inertia=False,
+        siblings=False,
+        end_duplicates=False,
+    )
+    return replace(config, model=model, train=replace(config.train, presence_prior=(0.1, 1e-4, 500)))
 
 
 @preset
@@ -74,7 +109,7 @@ def shapes_tiny() -> Config:
 @preset
 def shapes_vld() -> Config:
     """Shapes, very low density: 2-4 objects of 14 px."""
-    return density("shapes", (2, 4), 14.0, slots=8)
+    return density("shapes", (2, 4), 14.0, slots=8, cells=8)
 
 
 @preset
@@ -97,14 +132,14 @@ def shapes_hd() -> Config:
 
 @preset
 def shapes_vhd() -> Config:
-    """Shapes, very high density: 90-110 objects of 5 px, on a finer grid than the paper's."""
-    return density("shapes", (90, 110), 5.0, slots=128, grid=(16, 16))
+    """Shapes, very high density: 90-110 objects of 5 px."""
+    return density("shapes", (90, 110), 5.0, slots=128, cells=32)
 
 
 @preset
 def mnist_vld() -> Config:
     """Moving MNIST, very low density: 2-4 digits of 14 px."""
-    return density("mnist", (2, 4), 14.0, slots=8)
+    return density("mnist", (2, 4), 14.0, slots=8, cells=8)
 
 
 @preset
@@ -131,8 +166,26 @@ def shapes_background() -> Config:
     config = shapes_hd()
     scene = replace(config.scene, background=True)
     # Objects are found later over a texture; propagation must not start before (docs/log.md).
-    train = replace(config.train, lengths=((0, 1), (3_000, 2), (5_000, 4), (7_000, 10)))
+    train = replace(config.train, lengths=((0, 1), (4_000, 2), (5_500, 4), (7_000, 10)))
     return replace(config, model=replace(config.model, background=True), scene=scene, test=scene, train=train)
+
+
+@preset
+def paper_shapes_md() -> Config:
+    """Medium density with the paper's own configuration."""
+    return as_in_the_paper(shapes_md())
+
+
+@preset
+def paper_shapes_hd() -> Config:
+    """High density with the paper's own configuration."""
+    return as_in_the_paper(shapes_hd())
+
+
+@preset
+def paper_shapes_vhd() -> Config:
+    """Very high density with the paper's own configuration: 64 cells for 90 objects."""
+    return as_in_the_paper(shapes_vhd())
 
 
 @preset

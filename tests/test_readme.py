@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import scalor
 from scalor.cli.main import main
 from scalor.data.scenes import Scenes
 from scalor.presets import get_preset
+from scalor.training import checkpoint
 from scalor.visual.video import write_video
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +25,7 @@ COMMANDS = [
 SMALLER = {
     "train": ["--train.steps", "2", "--train.lengths", "[[0,1],[1,2]]", "--train.batch", "1", "--clips", "1"],
     "evaluate": ["--clips", "1"],
+    "reproduce": ["--clips", "1", "--seeds", "0"],
 }
 
 
@@ -34,12 +37,18 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_video("video.mp4", (frames.permute(0, 2, 3, 1).numpy() * 255).astype(np.uint8), 10)
     (tmp_path / "runs").mkdir()
     scalor.save(scalor.build("shapes-tiny"), tmp_path / "runs" / "shapes-tiny.safetensors")
+    for preset in ("shapes-md", "shapes-hd"):  # as if they had been trained to the end
+        config, file = get_preset(preset), tmp_path / "runs" / f"{preset}-seed0" / checkpoint.MODEL_FILE
+        file.parent.mkdir()
+        weights = scalor.build(preset).state_dict()
+        origin = checkpoint.provenance(config, config.train.steps, torch.device("cpu"))
+        checkpoint.write(file, weights, config, origin)
     return tmp_path
 
 
 def test_the_readme_shows_every_command() -> None:
     shown = {command.split()[1] for command in COMMANDS}
-    assert shown == {"train", "evaluate", "generate", "track", "info", "presets"}
+    assert shown == {"train", "evaluate", "generate", "track", "info", "presets", "reproduce"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

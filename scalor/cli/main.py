@@ -29,7 +29,7 @@ class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFo
     """Shows the defaults that say something, and keeps the lines of the list of settings."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        says_nothing = action.default is None or action.default is False
+        says_nothing = action.default is None or action.default is False or action.default == []
         return action.help if says_nothing else super()._get_help_string(action)
 
 
@@ -55,7 +55,7 @@ def parser() -> Parser:
             sub.add_argument("--weights", default=weights, help="shipped name, run folder or .safetensors file")
         if out:
             sub.add_argument("--out", default=out, help="folder to write to")
-        if weights or name in ("train", "evaluate"):
+        if weights or name in ("train", "evaluate", "reproduce"):
             sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
         return sub
 
@@ -94,7 +94,8 @@ def parser() -> Parser:
         "--rate",
         type=probability,
         default=None,
-        help="chance of a new object per cell and imagined frame (with --scratch: in the first frame, 0.2 by default)",
+        help="chance of a new object per cell and imagined frame (with --scratch: in the first frame; by default so "
+        "that objects cover a quarter of it)",
     )
     generate.add_argument("--clip", type=natural, default=0, help="number of the test clip")
     generate.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
@@ -104,6 +105,32 @@ def parser() -> Parser:
     evaluate.add_argument("--clips", type=positive, default=64, help="clips; the benchmark uses 1000")
     evaluate.add_argument("--nll-samples", type=natural, default=0, help="samples for the likelihood bound; 0: none")
     evaluate.add_argument("--preset", default=None, help="use this preset's test scenes instead of the model's own")
+
+    reproduce = command(
+        "reproduce",
+        "Make the tables of the paper: train what is missing, measure it, keep the figures. The same command goes on "
+        "where it was stopped; what is there already is not made again.",
+    )
+    reproduce.add_argument(
+        "table",
+        nargs="+",
+        help="tracking, likelihood, ablation, generation, efficiency, generalisation, or all of them: all; "
+        "figures draws the pictures of finished trainings into docs/pictures/results; page writes docs/results.md and "
+        "the results in README.md",
+    )
+    reproduce.add_argument(
+        "--setting",
+        nargs="+",
+        default=[],
+        help="presets to measure, such as md, vhd, mnist-md, background (none given: all of the table)",
+    )
+    reproduce.add_argument(
+        "--seeds", type=natural, nargs="+", metavar="SEED", default=[0, 1, 2], help="seeds to train with"
+    )
+    reproduce.add_argument("--runs", default="runs", help="folder of the trainings, PRESET-seedSEED each")
+    reproduce.add_argument("--results", default="results", help="folder of the figures, one JSON file each")
+    reproduce.add_argument("--clips", type=positive, default=1000, help="unseen clips to measure on")
+    reproduce.add_argument("--nll-samples", type=positive, default=10, help="samples for the likelihood bound")
 
     presets = command("presets", "List the presets, or show one whole.")
     presets.add_argument("preset", nargs="?", help="show this preset's every setting")
@@ -201,13 +228,15 @@ def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    from scalor.cli import learning, listing, seeing
+    from scalor.cli import learning, listing, reproducing, seeing
 
     match arguments.command:
         case "train":
             return learning.train(arguments, overrides)
         case "evaluate":
             return learning.evaluate(arguments)
+        case "reproduce":
+            return reproducing.reproduce(arguments)
         case "track":
             return seeing.track(arguments)
         case "generate":

@@ -75,8 +75,7 @@ def generate(arguments: argparse.Namespace) -> int:
     torch.manual_seed(arguments.seed)
     observe, horizon = arguments.observe, arguments.horizon
     if arguments.scratch:
-        rate = 0.2 if arguments.rate is None else arguments.rate
-        rollout = model.imagine(observe + horizon, discovery_rate=rate)
+        rollout = model.imagine(observe + horizon, discovery_rate=arguments.rate)
         show_rollout(folder, rollout, None, None)
         document: dict[str, Any] = {"frames": observe + horizon, "folder": str(folder)}
         return tell(document, arguments.json, f"imagined {observe + horizon} frames from nothing; see {folder}")

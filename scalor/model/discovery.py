@@ -1,13 +1,14 @@
 """Discovery by proposal and rejection (paper: Algorithm 1).
 
 Every grid cell proposes an object in parallel; the most present proposals are looked at closely; those that
-propagated objects already explain are rejected; the rest may be born.
+propagated objects already explain are rejected; of those that found one object the most present is born.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import celu, pad
 
@@ -22,6 +23,10 @@ from scalor.model.state import ObjectState
 
 EXPLAINED = 0.1
 """A pixel above this in the propagated mask is explained in the rejection test."""
+SIBLINGS = 4
+"""So many of the nearest proposals are asked whether they found the same object."""
+SIBLING_OVERLAP = 0.8
+"""The share of a proposal that more present ones may cover. Touching objects cover less of each other (docs/log.md)."""
 
 
 class Proposals(NamedTuple):
@@ -171,13 +176,41 @@ class Discovery(nn.Module):
             share = (own * taken).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return (share >= self.config.rejection_overlap).float()
 
-    def newborn(self, where: Tensor, latent: Tensor, presence: Tensor, sprite: Sprite) -> ObjectState:
-        """Proposals as objects: alive when present enough and to be seen. A newborn has not moved yet."""
+    def doubled(self, sprite: Sprite, where: Float[Tensor, "B D 4"]) -> Bool[Tensor, "B D"]:
+        """Where more present proposals cover almost all of a proposal: several cells have found one object.
+
+        The masks of the nearest ones before it are sampled in the proposal's own frame. Such a proposal is drawn
+        and paid for like any other, but not followed. (Rejecting it instead made discovery shy: docs/log.md.)
+        """
         clips, count, _ = where.shape
+        if not self.config.siblings or count == 1:
+            return torch.zeros(where.shape[:2], device=where.device, dtype=torch.bool)
+        with torch.no_grad():
+            own = (sprite.mask[:, :, 0] > MASK_ON).float()  # [B, D, P, P]
+            side = own.shape[-1]
+            apart = (where[:, :, None, :2] - where[:, None, :, :2]).square().sum(-1)  # [B, D, D]
+            not_before = torch.ones(count, count, device=where.device, dtype=torch.bool).triu()
+            nearest = apart.masked_fill(not_before, math.inf).topk(min(SIBLINGS, count), largest=False)
+            siblings = nearest.indices.flatten(1)[..., None]  # [B, D * S, 1]
+            masks = own.flatten(2).gather(1, siblings.expand(-1, -1, side**2)).view(-1, 1, side, side)
+            theirs = where.gather(1, siblings.expand(-1, -1, 4)).view(clips, count, -1, 4)
+            scale = side / theirs[..., 2:]
+            centre = (where[:, :, None, :2] - theirs[..., :2]) * scale + side / 2
+            within = torch.cat([centre, where[:, :, None, 2:] * scale], -1).view(-1, 1, 4)
+            seen = crop(masks, within, side).view(clips, count, -1, side, side)
+            covered = ((seen > 0.5) & nearest.values.isfinite()[..., None, None]).any(2)
+            share = (own * covered).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
+            return share >= SIBLING_OVERLAP
+
+    def newborn(self, where: Tensor, latent: Tensor, presence: Tensor, sprite: Sprite) -> ObjectState:
+        """Proposals as objects: alive when present enough, to be seen, and not found by a sibling too. A newborn has
+        not moved yet."""
+        clips, count, _ = where.shape
+        born = (presence > self.config.birth_presence) & sprite.shows & ~self.doubled(sprite, where)[..., None]
         return ObjectState(
             where=where,
             latent=torch.cat([torch.zeros_like(latent[..., :2]), latent[..., 2:]], -1),
             presence=presence,
             tracker=where.new_zeros(clips, count, self.config.tracker_dim),
-            alive=((presence > self.config.birth_presence) & sprite.shows).to(where.dtype),
+            alive=born.to(where.dtype),
         )

@@ -19,7 +19,7 @@ from scalor.model.prior import Entering, Sampled, Transition, TransitionPrior, s
 from scalor.model.state import ObjectState, SceneState
 
 SEARCH_SCALE = 2.0
-"""The search glimpse spans this many times the object's last box."""
+"""The search glimpse spans this many times the object's box."""
 POSTERIOR_STAYS = 2.0
 """The paper's high initial propagation probability, added before the squashing of presence."""
 
@@ -67,7 +67,10 @@ class Propagation(nn.Module):
         last = config.latents + 1  # and presence
         self.enter = nn.Sequential(nn.Linear(seen + last, hidden), nn.CELU())
         self.tracker = nn.GRUCell(hidden, hidden)
-        self.move = nn.Sequential(nn.Linear(seen + last + hidden, hidden), nn.CELU(), nn.Linear(hidden, 2 * 4))
+        mix, step = nn.Linear(seen + last + hidden, hidden), nn.Linear(hidden, 2 * 4)
+        if config.inertia:
+            nn.init.normal_(step.weight, std=0.02)  # before anything is learned, an object goes on as it did
+        self.move = nn.Sequential(mix, nn.CELU(), step)
         self.blend = nn.Linear(CODE + hidden, 2 * what)  # gate, raw std
         # mean and raw std of depth, presence
         self.judge = nn.Sequential(nn.Linear(CODE + hidden + what + 4, hidden), nn.CELU(), nn.Linear(hidden, 3))
@@ -82,16 +85,19 @@ class Propagation(nn.Module):
         appearance: Appearance,
         estimator: Estimator,
     ) -> Propagated:
-        """The posterior: each tracker looks where its object was and follows it."""
+        """The posterior: each tracker looks where its object was, or with inertia where it should be by now, and
+        follows it."""
         objects = state.objects
         entered = Entering.of(state)
-        seen = self.look(objects.where, features, image)
+        inertia = self.config.inertia
+        expected = self.shift(objects.where, objects.z_where) if inertia else objects.where
+        seen = self.look(expected, features, image)
         known = torch.cat([seen, entered.last], -1)
         entry = self.enter(known).flatten(0, 1)
         tracker = self.tracker(entry, objects.tracker.flatten(0, 1)).float().unflatten(0, seen.shape[:2])
 
-        mean, raw = self.move(torch.cat([known, tracker], -1)).float().chunk(2, -1)
-        q_where = Normal(mean, positive(raw))
+        step, raw = self.move(torch.cat([known, tracker], -1)).float().chunk(2, -1)
+        q_where = Normal(objects.z_where + step if inertia else step, positive(raw))
         z_where = estimator.normal(q_where)
         where = self.shift(objects.where, z_where)
 
@@ -134,7 +140,7 @@ class Propagation(nn.Module):
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor
     ) -> Float[Tensor, "B K seen"]:
-        """What a tracker sees: the features (and pixels) around its object's last place."""
+        """What a tracker sees: the features (and pixels) around a place."""
         cells = self.config.attention_cells
         in_cells = where[..., :2] / self.cell
         if self.config.attention:

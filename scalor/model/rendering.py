@@ -75,9 +75,7 @@ def draw(shown: Figures, frame: tuple[int, int]) -> Foreground:
     layers = torch.cat([shown.sprite.colour * weight, weight, opacity], 2)  # [B, N, 5, P, P]
     canvas = paste(layers, shown.where, frame).float()
     colour = canvas[:, :3] / (canvas[:, 3:4] + 1e-5)
-    cover = canvas[:, 4:]
-    # Straight through the clamp: a pixel covered twice still tells its objects to yield.
-    return Foreground(colour, cover + (cover.clamp(max=1) - cover).detach())
+    return Foreground(colour, canvas[:, 4:].clamp(max=1))
 
 
 def compose(foreground: Foreground, background: Float[Tensor, "B 3 H W"] | None) -> Float[Tensor, "B 3 H W"]:

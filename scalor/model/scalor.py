@@ -27,6 +27,8 @@ from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
 """Prior probability of a discovery per cell once training has annealed it (paper: toy scenes)."""
+FILLED = 0.25
+"""The share of the frame that the objects of a scene from nothing would cover side by side."""
 FRAMES_BEFORE_CAPTURE = 20
 """Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
 
@@ -171,12 +173,18 @@ class SCALOR(World):
         self,
         horizon: int = 10,
         clips: int = 1,
-        discovery_rate: float = 0.2,
+        discovery_rate: float | None = None,
         later_rate: float = 0.0,
         estimator: Estimator | None = None,
     ) -> Rollout:
-        """Generation from scratch: objects from the discovery prior in the first frame, then the prior."""
+        """Generation from scratch: objects from the discovery prior in the first frame, then the prior.
+
+        A cell holds an object with probability `discovery_rate` in the first frame, `later_rate` in later ones;
+        None: so that objects would cover about a quarter of the frame.
+        """
         require(horizon >= 1, "horizon", horizon, "at least 1 frame must be imagined")
+        if discovery_rate is None:
+            discovery_rate = min(1.0, FILLED * math.prod(self.config.cell) / math.prod(self.config.object_size))
         like = next(self.parameters())
         state, past, frame = self.start(clips, like), self.no_past(clips, like), self.config.frame
         rates = [discovery_rate] + [later_rate] * (horizon - 1)

@@ -47,7 +47,10 @@ class Checkpoint:
 
 
 def provenance(config: Config, step: int, device: torch.device, command: str | None = None) -> dict[str, Any]:
-    """Where weights come from: enough to make them again."""
+    """Where weights come from: enough to make them again.
+
+    A training adds `seconds`, its time over all resumptions, and `side_by_side`, the most runs trained together.
+    """
     hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
     return {
         "command": command or command_line(),

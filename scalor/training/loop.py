@@ -3,15 +3,14 @@
 import json
 import math
 import os
-import signal
 import sys
 import time
+import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -20,15 +19,21 @@ from tqdm import tqdm
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from scalor.evaluation import report
 from scalor.files import open_folder
 from scalor.model.scalor import SCALOR
 from scalor.schedule import anneals
+from scalor.signals import stop_signals
 from scalor.training import checkpoint, guards
 from scalor.training.pictures import Pictures
 from scalor.training.step import METRICS, TrainingStep
 
 BAD_STEPS = 50
 """So many steps without a finite gradient in a row end the run."""
+EVALUATED = (
+    *("strict_mota", "paper_mota", "iou_mota", "propagation_rate", "discoveries_per_clip", "count_mae", "mse"),
+)
+"""What an evaluation during training writes down, besides the step and the seconds of training so far."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class TrainingResult:
     step: int
     skipped: int
     seconds: float
-    """Of this process; a resumed run counts from its resumption."""
+    """Of this process, without evaluations; a resumed run counts from its resumption."""
     stopped: int | None
     """The signal that ended it early, if one did."""
 
@@ -80,12 +85,13 @@ def train_together(
     """
     claim_all([job.folder for job in jobs], resume)
     checkpoint.commit()
+    clock = Clock(device)
     streams = [torch.cuda.Stream(device) if device.type == "cuda" else None for _ in jobs]
     runs = []
     for job, stream in zip(jobs, streams, strict=True):
         label = f"{job.folder.name}: " if len(jobs) > 1 else ""
         with torch.cuda.stream(stream):  # on the CPU there is none, and this does nothing
-            runs.append(prepare(job, device, resume, label))
+            runs.append(prepare(job, device, resume, label, clock, len(jobs)))
     outcomes: list[Outcome | None] = [None] * len(jobs)
     with stop_signals() as stop, progress_bars(runs, quiet) as bars:
         trainings = [training(run, bar, stop) for run, bar in zip(runs, bars, strict=True)]
@@ -107,21 +113,37 @@ class Run(NamedTuple):
     label: str
     """Tells the run from those beside it; empty when it is alone."""
     step: TrainingStep
-    first: int
-    """The number of its next step."""
+    before: "History"
+    side_by_side: int
+    """Runs that are trained together, this one counted."""
+    clock: "Clock"
     log: "Log"
+    evaluations: "Log | None"
     pictures: Pictures
 
 
-def prepare(job: Job, device: torch.device, resume: bool, label: str) -> Run:
+class History(NamedTuple):
+    """What a run was before this process."""
+
+    step: int = 0
+    seconds: float | None = 0.0
+    """Of training, in all processes; none where a checkpoint of an older version does not say."""
+    side_by_side: int = 1
+    """The most runs that it was ever trained together with, itself counted."""
+
+
+def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Clock", side_by_side: int) -> Run:
     config, folder = job.config, job.folder
     torch.manual_seed(config.train.seed)  # right here: the weights must not depend on who was made before
     model = SCALOR(config.model).to(device)
     step = TrainingStep(config, model, make_scenes(config, "train", device), device)
-    first = restore(folder, config, step) if resume else 0
+    before = restore(folder, config, step) if resume else History()
     write_config(folder, config)
-    log = Log(folder / "log.jsonl", first)
-    return Run(config, folder, label, step, first, log, Pictures(folder, config, first))
+    log = Log(folder / "log.jsonl", before.step)
+    path = folder / "evaluations.jsonl"
+    evaluations = Log(path, before.step) if config.train.evaluate_every or path.exists() else None
+    pictures = Pictures(folder, config, before.step)
+    return Run(config, folder, label, step, before, side_by_side, clock, log, evaluations, pictures)
 
 
 Training = Generator[None, None, TrainingResult]
@@ -142,8 +164,8 @@ def advance(steps: Training, stream: torch.cuda.Stream | None) -> Outcome | None
 
 def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
     """The loop itself, with a pause after every step. A signal in `stop` ends it with the next one."""
-    config, step, first = run.config, run.step, run.first
-    start, skipped, done = time.monotonic(), 0, first
+    config, step, first = run.config, run.step, run.before.step
+    start, skipped, done = run.clock.seconds(), 0, first
     sums = torch.zeros(len(METRICS), device=step.device)
     warned: set[str] = set()
     for number in range(first, config.train.steps):
@@ -170,12 +192,59 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
                     "from the last good checkpoint."
                 )
         run.pictures.maybe(done, step.model, step.scenes)
+        every = config.train.evaluate_every
+        if run.evaluations and every and (done % every == 0 or done == config.train.steps):
+            evaluate(run, run.evaluations, history(run, done, start))
+        # After the evaluation: should this be the last thing that happens, the line is cut and made again.
         if done % config.train.save_every == 0 or last:
-            save(run.folder, config, step, done)
+            save(run, history(run, done, start))
         if last:  # and not `if stop`: a signal since then waits for the next step's save
             break
         yield
-    return TrainingResult(step.model, done, skipped, time.monotonic() - start, stop[0] if stop else None)
+    return TrainingResult(step.model, done, skipped, run.clock.seconds() - start, stop[0] if stop else None)
+
+
+def history(run: Run, done: int, start: float) -> History:
+    """What the run is now; `start` is when this process began with it, by its clock."""
+    before = run.before
+    seconds = None if before.seconds is None else before.seconds + run.clock.seconds() - start
+    return History(done, seconds, max(before.side_by_side, run.side_by_side))
+
+
+def evaluate(run: Run, log: "Log", now: History) -> None:
+    """A line on how well unseen clips are tracked, written while all training clocks stand still."""
+    config = run.config
+    with run.clock.standing_still(), warnings.catch_warnings(action="ignore"):  # the guards warn of full slots
+        # All frames are observed: nothing is left to forecast.
+        measured = report.evaluate(
+            run.step.model, config, config.train.evaluate_clips, observe=config.test.length, quiet=True
+        ).to_dict()
+        seconds = math.nan if now.seconds is None else now.seconds
+        log.write({"step": now.step, "seconds": seconds, **{name: measured[name] for name in EVALUATED}})
+
+
+class Clock:
+    """Seconds of training, for all runs side by side: it stands still while one of them is evaluated."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.start = device, time.monotonic()
+
+    def seconds(self) -> float:
+        return self.now() - self.start
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        since = self.now()
+        try:
+            yield
+        finally:
+            self.start += self.now() - since
+
+    def now(self) -> float:
+        """Not before a GPU has done what it was told to: time is counted where the work is done."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.monotonic()
 
 
 @contextmanager
@@ -185,7 +254,7 @@ def progress_bars(runs: Sequence[Run], quiet: bool) -> Iterator[list["tqdm[NoRet
         tqdm(
             desc=run.label or None,
             total=run.config.train.steps,
-            initial=run.first,
+            initial=run.before.step,
             position=place if len(runs) > 1 else None,
             disable=quiet,
             file=sys.stderr,
@@ -240,9 +309,11 @@ def reporting(path: Path) -> Iterator[None]:
         ) from error
 
 
-def save(folder: Path, config: Config, step: TrainingStep, done: int) -> None:
+def save(run: Run, now: History) -> None:
     """The resume file first: should the second write fail, the run can still go on from here."""
-    origin = checkpoint.provenance(config, done, step.device)
+    config, folder, step = run.config, run.folder, run.step
+    origin = checkpoint.provenance(config, now.step, step.device)
+    origin |= {"seconds": now.seconds, "side_by_side": now.side_by_side}
     weights = dict(step.model.state_dict())
     checkpoint.write(folder / checkpoint.RESUME_FILE, {**weights, **training_state(step)}, config, origin)
     checkpoint.write(folder / checkpoint.MODEL_FILE, weights, config, origin)
@@ -257,14 +328,14 @@ def training_state(step: TrainingStep) -> dict[str, Tensor]:
     return state
 
 
-def restore(folder: Path, config: Config, step: TrainingStep) -> int:
-    """Put everything back as it was saved; returns the number of steps done.
+def restore(folder: Path, config: Config, step: TrainingStep) -> History:
+    """Put everything back as it was saved; returns what the run was then.
 
     A kill between the two writes of `save` leaves the model file one save behind, so it is written again.
     """
     path = folder / checkpoint.RESUME_FILE
     if not path.exists():
-        return 0
+        return History()
     saved = checkpoint.read(path)
     if identity(saved.config) != identity(config):
         raise InputError(
@@ -283,7 +354,8 @@ def restore(folder: Path, config: Config, step: TrainingStep) -> int:
         for key, value in step.optimizer.state[parameter].items():
             value.copy_(saved.tensors[f"training/{key}/{name}"])
     checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
-    return int(saved.provenance["step"])
+    origin = saved.provenance
+    return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))
 
 
 def identity(config: Config) -> tuple[object, ...]:
@@ -311,26 +383,3 @@ class Log:
         plain = {name: value if math.isfinite(value) else None for name, value in values.items()}
         with reporting(self.path), open(self.path, "a") as file:
             file.write(json.dumps(plain) + "\n")
-
-
-@contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """Collects a stop signal instead of dying of it; a second one kills as usual."""
-    caught: list[int] = []
-    before: dict[signal.Signals, Any] = {}
-
-    def note(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-        for which, handler in before.items():
-            signal.signal(which, handler)
-
-    try:
-        for which in (signal.SIGINT, signal.SIGTERM):
-            before[which] = signal.signal(which, note)
-    except ValueError:  # not the main thread: nobody can stop us by signal
-        before.clear()
-    try:
-        yield caught
-    finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)

@@ -12,6 +12,7 @@ from benchmarks import __main__ as bench
 from benchmarks import plan, report, training, where_time_goes
 from benchmarks.plan import Plan
 from scalor.config import Config
+from scalor.presets import get_preset
 
 TINY = plan.shrunk(plan.CPU)
 PROMISED = {"section", "title", "command", "commit", "hardware", "date", "torch", "seed", "settings", "rows", "error"}
@@ -152,7 +153,7 @@ def test_frames_grow_with_the_number_of_objects() -> None:
     for objects in plan.GPU.objects:
         config = plan.crowd_config(plan.GPU, objects)
         assert config.model.slots == objects
-        assert config.model.cell == (8, 8)
+        assert config.model.cell == get_preset("shapes-md").model.cell
         assert frames[objects][0] // 8 * (frames[objects][1] // 8) >= objects  # so that all may be found at once
 
 

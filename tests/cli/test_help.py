@@ -11,7 +11,7 @@ import scalor
 from scalor.cli.main import main
 from scalor.config import Config
 
-COMMANDS = ("train", "track", "generate", "evaluate", "presets", "demo", "info")
+COMMANDS = ("train", "track", "generate", "evaluate", "reproduce", "presets", "demo", "info")
 
 
 def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -43,7 +43,10 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
             ],
         ),
         ("track", ["(default: shapes-md)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy"]),
-        ("generate", ["frames seen before imagining (default: 5)", "frames to imagine (default: 5)", "0.2 by default"]),
+        (
+            "generate",
+            ["frames seen before imagining (default: 5)", "imagine (default: 5)", "a quarter of it"],
+        ),
         ("evaluate", ["clips; the benchmark uses 1000 (default: 64)", "0: none (default: 0)", "(default: auto)"]),
         ("presets", ["show this preset's every setting"]),
         ("demo", ["clips for the metrics (default: 16)", "(default: demo)"]),

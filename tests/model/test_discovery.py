@@ -1,12 +1,13 @@
-"""Proposals: where they may lie, and which are rejected because propagated objects explain them."""
+"""Proposals: where they may lie, and which are rejected because others explain them."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from scalor.distributions import Mode
+from scalor.kernels import paste
 from scalor.model.decoders import Sprite
-from scalor.model.discovery import Discovery
+from scalor.model.discovery import SIBLING_OVERLAP, Discovery
 from scalor.model.geometry import corners
 
 from .worlds import tiny_config, tiny_model
@@ -62,6 +63,59 @@ def test_an_empty_mask_is_not_rejected() -> None:
 def test_nothing_is_rejected_with_rejection_off() -> None:
     discovery = Discovery(tiny_config(rejection=False))
     assert not discovery.reject(proposals(torch.ones(8, 8)), WHERE, explained_box(0, 0, 32, 32)).any()
+
+
+def discs(radius: float = 0.9, side: int = 8) -> Tensor:
+    """A round mask [P, P]; the radius in halves of its box."""
+    place = (torch.arange(side) + 0.5) / side * 2 - 1
+    return ((place[:, None] ** 2 + place**2) <= radius**2).float()
+
+
+@pytest.mark.parametrize(("apart", "goes"), [(0.0, 1), (1.0, 1), (2.0, 0), (4.0, 0), (20.0, 0)])
+def test_of_proposals_that_found_one_object_the_most_present_stays(apart: float, goes: int) -> None:
+    """Proposals come most present first. Those that merely touch or overlap both stay."""
+    sprite = Sprite(torch.rand(1, 2, 3, 8, 8), discs().expand(1, 2, 1, 8, 8))
+    where = torch.tensor([[[10.0, 10.0, 8.0, 8.0], [10.0 + apart, 10.0, 8.0, 8.0]]])
+    assert Discovery(tiny_config(siblings=True)).doubled(sprite, where).tolist() == [[0, goes]]
+    assert not Discovery(tiny_config(siblings=False)).doubled(sprite, where).any()
+
+
+def test_a_large_proposal_outlives_a_small_one_before_it_but_not_the_other_way_round() -> None:
+    sprite = Sprite(torch.rand(1, 2, 3, 8, 8), discs().expand(1, 2, 1, 8, 8))
+    sizes = torch.tensor([[[10.0, 10.0, 4.0, 4.0], [10.0, 10.0, 12.0, 12.0]]])
+    assert Discovery(tiny_config(siblings=True)).doubled(sprite, sizes).tolist() == [[0, 0]]
+    assert Discovery(tiny_config(siblings=True)).doubled(sprite, sizes.flip(1)).tolist() == [[0, 1]]
+
+
+def test_siblings_are_told_by_the_pixels_of_their_masks() -> None:
+    """The same as on a canvas, where the masks of all proposals before one are painted at ten times the size."""
+    torch.manual_seed(3)
+    count, fine = 12, 10
+    centre, size = 4 + 16 * torch.rand(2, count, 2), 5 + 5 * torch.rand(2, count, 2)
+    where = torch.cat([centre, size], -1)
+    radius = 0.5 + 0.5 * torch.rand(2, count)
+    mask = torch.stack([torch.stack([discs(float(r), 16) for r in clip]) for clip in radius])[:, :, None]
+    doubled = Discovery(tiny_config(glimpse=16, siblings=True)).doubled(
+        Sprite(torch.rand(2, count, 3, 16, 16), mask), where
+    )
+    canvas = (24 * fine, 24 * fine)
+    assert 0 < doubled.sum() < doubled.numel() / 2
+    for b in range(2):
+        on = paste(mask[b][:, None], fine * where[b][:, None], canvas)[:, 0] > 0.5
+        for j in range(1, count):
+            share = (on[j] & on[:j].any(0)).sum() / on[j].sum()
+            if abs(share - SIBLING_OVERLAP) > 0.05:  # pixels of a glimpse are coarse
+                assert bool(doubled[b, j]) is bool(share > SIBLING_OVERLAP)
+
+
+@pytest.mark.parametrize("siblings", [True, False])
+def test_a_sibling_is_not_followed_but_as_present_as_before(siblings: bool) -> None:
+    """So it is still drawn and still paid for."""
+    sprite = Sprite(torch.rand(1, 2, 3, 8, 8), discs().expand(1, 2, 1, 8, 8))
+    where, presence = torch.tensor([[[10.0, 10.0, 8.0, 8.0]] * 2]), torch.tensor([[[0.9], [0.8]]])
+    born = Discovery(tiny_config(siblings=siblings)).newborn(where, torch.zeros(1, 2, 9), presence, sprite)
+    assert born.alive[0, :, 0].tolist() == [1, 0 if siblings else 1]
+    assert torch.equal(born.presence, presence)
 
 
 def test_an_explained_frame_discovers_nothing() -> None:

@@ -1,14 +1,18 @@
 """Trackers: where they look, how far an object may move, and when it ends."""
 
+from dataclasses import replace
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from scalor.distributions import Mode
 from scalor.model.decoders import Sprite
 from scalor.model.prior import Sampled
 from scalor.model.propagation import Propagation
+from scalor.model.state import ObjectState, Roster, SceneState
 
-from .worlds import random_objects, tiny_config
+from .worlds import all_alive, random_objects, tiny_config, tiny_model
 
 CELLS, CELL = (12, 14), (8, 6)  # frames of 96 by 84
 
@@ -59,6 +63,44 @@ def test_an_object_moves_by_at_most_its_typical_size() -> None:
         assert ((moved - where)[..., :2].abs() <= torch.tensor([10.0, 6.0]) + 1e-4).all()
         assert ((moved[..., 2:] / torch.tensor([10.0, 6.0]) - 1).abs() <= 0.4 + 1e-4).all()
     assert torch.equal(trackers.shift(where, torch.zeros(1, 20, 4))[..., :2], where[..., :2])
+
+
+@pytest.mark.parametrize("inertia", [True, False])
+def test_with_inertia_an_object_goes_on_as_it_did_before_anything_is_learned(inertia: bool) -> None:
+    """And without inertia from where it was."""
+    model = tiny_model(lively=False, inertia=inertia)
+    nn.init.zeros_(model.propagation.move[-1].weight)
+    nn.init.zeros_(model.propagation.move[-1].bias)
+    objects = all_alive(random_objects(1, 6, (32, 32)))
+    objects = replace(objects, tracker=torch.zeros(1, 6, 16))
+    roster = Roster(torch.arange(6)[None], torch.tensor([6]))
+    state = SceneState(objects, roster, torch.zeros(1, 6, dtype=torch.bool), torch.zeros(1))
+    features, image = torch.randn(1, 8, 4, 4), torch.rand(1, 3, 32, 32)
+    moved = model.propagation(state, features, image, model.appearance, Mode()).objects
+    step = model.propagation.typical * torch.tanh(objects.z_where[..., :2])
+    expected = objects.where[..., :2] + (step if inertia else 0)
+    torch.testing.assert_close(moved.where[..., :2], expected)
+
+
+def test_with_inertia_a_tracker_looks_where_its_object_should_be() -> None:
+    """A change in the picture that only the place ahead can show changes what is found."""
+    model = tiny_model(lively=False, inertia=True)
+    where = torch.tensor([[[8.0, 16.0, 8.0, 8.0]]])
+    ahead = torch.tensor([[[3.0, 0.0, 0.0, 0.0]]])  # a whole typical size to the right
+    looked: list[Tensor] = []
+    look = model.propagation.look
+    model.propagation.look = lambda place, *rest: looked.append(place) or look(place, *rest)  # type: ignore
+    objects = replace(
+        ObjectState.empty(1, 1, 9, 16, where), where=where, latent=torch.cat([ahead, torch.zeros(1, 1, 5)], -1)
+    )
+    state = SceneState(
+        objects,
+        Roster(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long)),
+        torch.zeros(1, 1, dtype=torch.bool),
+        torch.zeros(1),
+    )
+    model.propagation(state, torch.randn(1, 8, 4, 4), torch.rand(1, 3, 32, 32), model.appearance, Mode())
+    torch.testing.assert_close(looked[0][0, 0, :2], torch.tensor([16.0, 16.0]), rtol=0, atol=0.1)
 
 
 @pytest.mark.parametrize(

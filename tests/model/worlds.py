@@ -29,6 +29,7 @@ TINY: dict[str, Any] = {
     "feature_dim": 8,
     "tracker_dim": 16,
     "prior_dim": 8,
+    "siblings": False,  # random proposals lie on top of each other
 }
 
 
@@ -45,7 +46,7 @@ def tiny_model(seed: int = 0, lively: bool = True, **changes: Any) -> SCALOR:
     model = SCALOR(config).eval()
     # These settings have no weights.
     free = {"slots": TINY["slots"], "proposals": TINY["proposals"], "rejection": True, "sigma": 0.2}
-    free["end_duplicates"] = True
+    free |= {"end_duplicates": True, "siblings": False}
     model.load_state_dict(lively_weights(seed, replace(config, **free)))
     return model
 
@@ -158,6 +159,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "background": {"background": True},
     "no attention": {"attention": False},
     "no search": {"search": False},
+    "inertia and siblings": {"inertia": True, "siblings": True},
     "no rejection": {"rejection": False},
     "as the paper": {"search": False, "end_duplicates": False},
     "bare": {"attention": False, "search": False, "rejection": False, "end_duplicates": False},

@@ -1,0 +1,138 @@
+"""What there is to reproduce: the tables, and the settings of each.
+
+A setting is a preset by its name; the ablation's four are one preset with mechanisms switched off. On the command
+line `shapes-` may be left out: `md` is `shapes-md`, `paper-md` is `paper-shapes-md`.
+"""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from scalor.config import Config
+from scalor.errors import InputError
+from scalor.presets import get_preset
+
+CURVE_POINTS = 28
+"""Evaluations during a training whose progress is shown."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of a table."""
+
+    name: str
+    label: str
+    """How a page calls it."""
+    preset: str = ""
+    """Where it is not the name itself."""
+    rejection: bool = True
+    attention: bool = True
+    curve: bool = False
+    """Its training is evaluated on the way."""
+
+    def config(self, seed: int) -> Config:
+        config = get_preset(self.preset or self.name)
+        train = replace(config.train, seed=seed)
+        if self.curve:
+            train = replace(train, evaluate_every=max(1, train.steps // CURVE_POINTS))
+        model = replace(
+            config.model,
+            rejection=self.rejection and config.model.rejection,
+            attention=self.attention and config.model.attention,
+        )
+        return replace(config, model=model, train=train)
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("shapes-vld", "shapes VLD"),
+        Setting("shapes-ld", "shapes LD"),
+        Setting("shapes-md", "shapes MD"),
+        Setting("shapes-hd", "shapes HD"),
+        Setting("shapes-vhd", "shapes VHD"),
+        Setting("mnist-vld", "MNIST VLD", curve=True),
+        Setting("mnist-ld", "MNIST LD"),
+        Setting("mnist-md", "MNIST MD"),
+        Setting("shapes-background", "shapes HD, moving background"),
+        Setting("shapes-length", "shapes MD, 20 frames"),
+        Setting("paper-shapes-md", "shapes MD, the paper's configuration, our code"),
+        Setting("paper-shapes-hd", "shapes HD, the paper's configuration, our code"),
+        Setting("paper-shapes-vhd", "shapes VHD, the paper's configuration, our code"),
+        Setting("shapes-ablation", "rejection and attention", curve=True),
+        Setting("shapes-ablation-rejection", "rejection alone", "shapes-ablation", attention=False, curve=True),
+        Setting("shapes-ablation-attention", "attention alone", "shapes-ablation", rejection=False, curve=True),
+        Setting("shapes-ablation-neither", "neither", "shapes-ablation", False, False, curve=True),
+        Setting("shapes-crowd", "more objects: 15-25, then 50-60"),
+        Setting("mnist-unseen", "other digits: 0-5, then 6-9"),
+        Setting("shapes-dense-discovery", "10-15 new shapes at three frames"),
+        Setting("mnist-occlusion", "digits that cross each other often"),
+    )
+}
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "tracking": (
+        *("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-vhd", "mnist-vld", "mnist-ld", "mnist-md"),
+        *("shapes-background", "shapes-length", "paper-shapes-md", "paper-shapes-hd", "paper-shapes-vhd"),
+    ),
+    "likelihood": (*("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "mnist-vld", "mnist-ld", "mnist-md"),),
+    "ablation": (
+        *("shapes-ablation", "shapes-ablation-rejection", "shapes-ablation-attention", "shapes-ablation-neither"),
+    ),
+    "generation": ("shapes-md", "shapes-background", "mnist-md"),
+    "efficiency": ("shapes-md", "mnist-vld"),
+    "generalisation": (
+        *("shapes-crowd", "mnist-unseen", "shapes-dense-discovery", "mnist-occlusion", "shapes-length"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One thing to measure: a setting of a table, trained with a seed."""
+
+    table: str
+    setting: Setting
+    seed: int
+
+    @property
+    def config(self) -> Config:
+        return self.setting.config(self.seed)
+
+    @property
+    def name(self) -> str:
+        return f"{self.setting.name}-seed{self.seed}"
+
+
+def choose(tables: Sequence[str], settings: Sequence[str], seeds: Sequence[int]) -> list[Cell]:
+    """All that is asked for, in the order of the tables; no setting given means all of them."""
+    for name in tables:
+        if name not in (*TABLES, "all"):
+            raise unknown("table", name, [*TABLES, "all", "figures", "page"])
+    names = [name for name in TABLES if name in tables or "all" in tables]
+    known = [name for name in SETTINGS if any(name in TABLES[table] for table in names)]
+    wanted = {find_setting(name, known) for name in settings} or set(known)
+    return [
+        Cell(table, SETTINGS[name], seed)
+        for table in names
+        for name in TABLES[table]
+        if name in wanted
+        for seed in dict.fromkeys(seeds)
+    ]
+
+
+def find_setting(said: str, known: Sequence[str]) -> str:
+    by_name = {short_name(name): name for name in known} | {name: name for name in known}
+    if said not in by_name:
+        raise unknown("setting", said, list(by_name))
+    return by_name[said]
+
+
+def short_name(name: str) -> str:
+    return name.replace("shapes-", "", 1)
+
+
+def unknown(what: str, said: str, known: Sequence[str]) -> InputError:
+    near = difflib.get_close_matches(said, known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}" if near else f"choose from {', '.join(known)}"
+    return InputError(f"{what} is {said!r}: there is no such {what} here; {hint}.")

@@ -1,0 +1,129 @@
+"""The paper's curves from the result files: ablation, efficiency, and errors of prediction.
+
+Results of several seeds are averaged point by point. What could not be measured is null in a file and a gap in a line.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from scalor.errors import InputError
+from scalor.reproduce.results import Document, read_all
+from scalor.visual.plots import Line, Panel
+
+Point = dict[str, float | None]
+
+
+class Ablation(NamedTuple):
+    """A training with or without the two mechanisms, evaluated on its way."""
+
+    rejection: bool
+    attention: bool
+    evaluations: list[Point]
+    """Each with step, propagation_rate and discoveries_per_clip."""
+
+    @property
+    def name(self) -> str:
+        return {
+            (True, True): "rejection and attention",
+            (True, False): "rejection alone",
+            (False, True): "attention alone",
+            (False, False): "neither",
+        }[self.rejection, self.attention]
+
+
+def ablation_curves(results: Path) -> list[list[Panel]]:
+    """Propagation rate and number of discoveries against the training step, a line for each variant."""
+    fields = Ablation._fields
+    trainings = [Ablation(*(one[field] for field in fields)) for one in read_table(results, "ablation", fields)]
+    names = sorted({one.name for one in trainings}, key=len, reverse=True)
+    points = {name: [point for one in trainings if one.name == name for point in one.evaluations] for name in names}
+
+    def panel(key: str, label: str) -> Panel:
+        return Panel("training step", label, [mean_line(name, points[name], "step", key) for name in names])
+
+    return [[panel("propagation_rate", "propagation rate"), panel("discoveries_per_clip", "discoveries per sequence")]]
+
+
+def efficiency_curves(results: Path) -> list[list[Panel]]:
+    """Time of a frame against the number of objects, and error against the time of training; a line for each system."""
+    systems: dict[str, dict[str, list[Point]]] = {}
+    for one in read_table(results, "efficiency", ("system", "speed", "training")):
+        points = systems.setdefault(one["system"], {"speed": [], "training": []})
+        for kind in points:
+            points[kind] += one[kind]
+
+    def panel(kind: str, x_label: str, y_label: str, *keys: str) -> Panel:
+        lines = [mean_line(name, points[kind], *keys) for name, points in systems.items() if points[kind]]
+        return Panel(x_label, y_label, lines, log_x=True, log_y=True)
+
+    panels = [
+        panel("speed", "objects", "milliseconds per frame", "objects", "ms_per_frame"),
+        panel("training", "seconds of training", "squared error", "seconds", "mse", "step"),
+    ]
+    return [[panel for panel in panels if panel.lines]]
+
+
+def prediction_curves(results: Path) -> list[list[Panel]]:
+    """Errors of imagined centres and frames against the number of frames ahead; a row for each setting."""
+    settings: dict[str, list[Point]] = {}
+    for one in read_table(results, "generation", ("setting", "forecast")):
+        steps = {key: values for key, values in one["forecast"].items() if isinstance(values, list)}
+        ahead: list[Point] = [
+            {"ahead": h, **{key: values[h - 1] for key, values in steps.items()}}
+            for h in range(1, len(steps["centre"]) + 1)
+        ]
+        settings.setdefault(one["setting"], []).extend(ahead)
+
+    def panel(setting: str, label: str, lines: dict[str, str]) -> Panel:
+        points = settings[setting]
+        return Panel(
+            "frames ahead", label, [mean_line(name, points, "ahead", key) for name, key in lines.items()], setting
+        )
+
+    centre = {
+        "SCALOR": "centre",
+        "constant velocity": "centre_constant_velocity",
+        "last frame copied": "centre_copy_last",
+    }
+    squares = {"SCALOR": "mse", "last frame copied": "mse_copy_last"}
+    return [
+        [panel(setting, "centre error, pixels", centre), panel(setting, "squared error", squares)]
+        for setting in settings
+    ]
+
+
+def read_table(results: Path, table: str, fields: Sequence[str]) -> list[Document]:
+    """The results of a table, each known to have the fields."""
+    found = [document for document in read_all(results) if document["table"] == table]
+    if not found:
+        raise InputError(f"{results / table} holds no results: make them with `scalor reproduce {table}`.")
+    for document in found:
+        missing = [field for field in fields if field not in document]
+        if missing:
+            name = f"{document['setting']}-seed{document['seed']}.json"
+            raise InputError(f"{results / table / name} has no {missing[0]}: make it again with `scalor reproduce`.")
+    return found
+
+
+def mean_line(name: str, points: Sequence[Point], x: str, y: str, by: str | None = None) -> Line:
+    """The means of x and y over the points that agree in `by` (none given: in x), in its order."""
+    by = by or x
+    for point in points:
+        missing = {x, y, by} - set(point)
+        if missing:
+            raise InputError(f"a result of {name} has no {min(missing)}: make it again with `scalor reproduce`.")
+    groups: dict[float, list[Point]] = {}
+    for point in points:
+        groups.setdefault(number(point[by]), []).append(point)
+    ordered = [groups[key] for key in sorted(groups)]
+
+    def means(key: str) -> list[float]:
+        return [math.fsum(number(point[key]) for point in group) / len(group) for group in ordered]
+
+    return Line(name, means(x), means(y))
+
+
+def number(value: float | None) -> float:
+    return math.nan if value is None else value

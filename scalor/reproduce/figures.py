@@ -1,0 +1,391 @@
+"""The paper's figures, drawn from our own models and result files.
+
+`FIGURES[name].draw(models, results, out)` writes a PNG. A figure of a model shows clip `CLIP` of the preset's test
+scenes, whatever it looks like; a plot shows the results of `scalor reproduce` (`curves`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from scalor.data.clip import Clip
+from scalor.data.scenes import Scenes
+from scalor.distributions import Mode
+from scalor.errors import InputError
+from scalor.evaluation.matching import assign, centre_distances
+from scalor.evaluation.report import TEST_SEED
+from scalor.files import open_folder
+from scalor.model.scalor import SCALOR
+from scalor.model.sighting import gather_tracks
+from scalor.presets import get_preset
+from scalor.reproduce.curves import ablation_curves, efficiency_curves, prediction_curves
+from scalor.reproduce.runs import locate
+from scalor.tracks import Tracks
+from scalor.training import checkpoint
+from scalor.training.pictures import to_bytes
+from scalor.visual.colors import colors_of, label_picture
+from scalor.visual.overlay import overlay
+from scalor.visual.plots import Panel, save_plot
+from scalor.visual.strips import save_png, strip
+
+CLIP = 0
+"""The test clip that is shown. It was not chosen by how it looks."""
+SEED = 0
+"""Of everything imagined."""
+OBSERVE, HORIZON = 5, 10
+WIDTH = 1152
+"""The most pixels that the frames of a row take together: ids and names can still be read at a width of 800."""
+GALLERY = 4
+"""Objects' own pictures are shown in a grid of this side."""
+ZOOM, APART = 32, 3
+"""A crossing is shown in a window of this side, scene pixels, and from so many frames before it to as many after."""
+
+Picture = UInt8[np.ndarray, "H W 3"]
+Models = Mapping[str, SCALOR]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How a figure is drawn."""
+
+    presets: tuple[str, ...]
+    """Whose weights it needs; none for a plot of results."""
+    draw: Callable[[Models, Path, Path], None]
+    """Takes the models by preset, the folder of results and the PNG file to write."""
+
+
+class Watched(NamedTuple):
+    """A clip as a model sees it."""
+
+    frames: Float[Tensor, "T 3 H W"]
+    reconstruction: Float[Tensor, "T 3 H W"]
+    background: Float[Tensor, "T 3 H W"]
+    objects: Float[Tensor, "T 3 H W"]
+    """All objects over black."""
+    tracks: Tracks
+    own: list[dict[int, Float[np.ndarray, "3 P P"]]]
+    """Every object's own picture over black, by id, for each frame."""
+
+
+@torch.inference_mode()
+def watch(model: SCALOR, frames: Float[Tensor, "1 T 3 H W"]) -> Watched:
+    video = model.receive(frames, minimum=2)
+    painting = model.elbo(video, Mode()).painting
+    sightings, own = [], []
+    for state, sighting in model.watch(video.unbind(1), masks=True):
+        sprite = model.appearance.draw(state.objects.z_what)
+        ids, pictures = sighting.id[0].tolist(), (sprite.colour * sprite.mask)[0].cpu().numpy()
+        own.append({number: picture for number, picture in zip(ids, pictures, strict=True) if number >= 0})
+        sightings.append(sighting)
+    picture, behind = painting.picture, painting.background
+    return Watched(
+        video[0],
+        picture.clamp(0, 1),
+        torch.zeros_like(picture) if behind is None else behind,
+        painting.foreground.mask * painting.foreground.colour,
+        gather_tracks(sightings, (video.shape[-2], video.shape[-1])),
+        own,
+    )
+
+
+def shown_clip(preset: str, length: int | None = None) -> Clip:
+    return Scenes(get_preset(preset).test, TEST_SEED, "test").clips(CLIP, 1, length)
+
+
+def tracking(model: SCALOR, preset: str, ids: bool = True) -> Picture:
+    """Input, tracks with discoveries marked, reconstruction, the objects one by one, and their masks.
+
+    Without `ids` colours alone tell objects apart: where they are many, numbers would cover them.
+    """
+    seen = watch(model, shown_clip(preset).frames)
+    shown = (0, 3, 6, 9)
+    scale = enlargement(seen.tracks, len(shown))
+    rows = {
+        "input": to_bytes(seen.frames),
+        "tracks": overlay(seen.frames, seen.tracks, scale=scale, labels=ids),
+        "reconstruction": to_bytes(seen.reconstruction),
+        "objects": gallery(seen, (scale * seen.tracks.size[0], scale * seen.tracks.size[1])),
+        "masks": label_maps(seen.tracks, len(seen.frames)),
+    }
+    return frames_of(rows, shown)
+
+
+def long_tracking(model: SCALOR, preset: str) -> Picture:
+    """A clip of twice the length that was trained on; few objects stay in view, so none is shown alone."""
+    seen = watch(model, shown_clip(preset).frames)
+    shown = (0, 4, 9, 14, 19)
+    rows = {
+        "input": to_bytes(seen.frames),
+        "tracks": overlay(seen.frames, seen.tracks, scale=enlargement(seen.tracks, len(shown))),
+        "reconstruction": to_bytes(seen.reconstruction),
+        "masks": label_maps(seen.tracks, len(seen.frames)),
+    }
+    return frames_of(rows, shown)
+
+
+def background(model: SCALOR, preset: str) -> Picture:
+    """A scene taken apart into its background and its objects."""
+    seen = watch(model, shown_clip(preset).frames)
+    shown = (0, 3, 6, 9)
+    rows = {
+        "input": to_bytes(seen.frames),
+        "tracks": overlay(seen.frames, seen.tracks, scale=enlargement(seen.tracks, len(shown)), labels=False),
+        "reconstruction": to_bytes(seen.reconstruction),
+        "background": to_bytes(seen.background),
+        "objects": to_bytes(seen.objects),
+    }
+    return frames_of(rows, shown)
+
+
+def conditional(model: SCALOR, preset: str) -> Picture:
+    """Five frames seen and ten imagined: the truth, the most likely future and two others.
+
+    True objects have the colours of the tracks they are matched to in the last observed frame.
+    """
+    clip = shown_clip(preset, OBSERVE + HORIZON)
+    shown = range(0, OBSERVE + HORIZON, 2)
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        likely = model.generate(clip.frames, OBSERVE, HORIZON, estimator=Mode())
+        samples = [model.generate(clip.frames, OBSERVE, HORIZON) for _ in range(2)]
+    truth = renamed(truth_tracks(clip), likely.tracks, OBSERVE - 1)
+    rows = {"truth": with_paths(clip.frames[0], truth, len(shown))}
+    for name, future in zip(("most likely", "sample 1", "sample 2"), (likely, *samples), strict=True):
+        rows[name] = with_paths(future.frames[0], future.tracks, len(shown))
+    if model.background:
+        rows["background"] = to_bytes(likely.background[0])
+    return frames_of(rows, shown, separator_after=sum(t < OBSERVE for t in shown))
+
+
+def with_paths(frames: Float[Tensor, "T 3 H W"], tracks: Tracks, columns: int) -> UInt8[np.ndarray, "T h w 3"]:
+    """Frames with the objects' trajectories alone: boxes are shrunk to points, discoveries not marked."""
+    points = replace(tracks, box=np.tile(tracks.centre, 2), discovered=np.zeros_like(tracks.discovered))
+    return overlay(frames, points, scale=enlargement(tracks, columns), labels=False, trails=OBSERVE + HORIZON)
+
+
+def scratch(plain: SCALOR, scenic: SCALOR) -> Picture:
+    """Scenes imagined from nothing, by a model without a background and by one with it."""
+    length = 8
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        dreams = plain.imagine(length, clips=3)
+        scenes = scenic.imagine(length, clips=2)
+    rows = {f"sample {i + 1}": to_bytes(frames) for i, frames in enumerate(dreams.frames)}
+    for i, pair in enumerate(zip(scenes.frames, scenes.background, strict=True)):
+        rows[f"scene {i + 1}"], rows[f"background {i + 1}"] = (to_bytes(frames) for frames in pair)
+    scale = enlargement(dreams.tracks, length)
+    return frames_of({name: enlarged(row, scale) for name, row in rows.items()}, range(length))
+
+
+def dense_discovery(model: SCALOR, preset: str) -> Picture:
+    """Frames in which groups of new objects appear, each with the frame after it.
+
+    What is found in a frame and what is followed into it are shown apart, by the pixels each object owns.
+    """
+    births = get_preset(preset).test.births
+    seen = watch(model, shown_clip(preset).frames)
+    shown = [t + after for t in births for after in (0, 1)]
+    tracks, scale = seen.tracks, enlargement(seen.tracks, len(shown))
+    found = tracks.select(tracks.discovered)
+    rows = {
+        "tracks": overlay(seen.frames, tracks, scale=scale, labels=False, trails=0),
+        "new tracks": overlay(seen.frames, replace(found, discovered=~found.discovered), scale=scale, trails=0),
+        "new objects": to_bytes(seen.reconstruction * owned(found, seen.frames)),
+        "old objects": to_bytes(seen.reconstruction * owned(tracks.select(~tracks.discovered), seen.frames)),
+    }
+    return frames_of(rows, shown)
+
+
+def occlusion(model: SCALOR, preset: str) -> Picture:
+    """A window around the place where two objects cross: who is who before, meanwhile and after.
+
+    Boxes are those of the two, and of every track that is at the place of one of them in some frame.
+    """
+    clip = shown_clip(preset)
+    middle, pair = crossing(clip)
+    shown = range(middle - APART, middle + APART + 1)
+    seen = watch(model, clip.frames)
+    truth = truth_tracks(clip)
+    two = np.isin(truth.id, clip.truth.id[0, middle, pair].numpy())
+    names = [renamed(truth, seen.tracks, t).id for t in shown]
+    followers = np.concatenate([name[two & (truth.frame == t)] for name, t in zip(names, shown, strict=True)])
+    scale = WIDTH // len(shown) // ZOOM
+    place = clip.truth.centre[0, middle, pair].mean(0).numpy()  # x, y
+    corner = np.clip(place - ZOOM / 2, 0, np.array(seen.tracks.size[::-1]) - ZOOM)
+    left, top = np.round(scale * corner).astype(int)
+
+    def zoomed(frames: np.ndarray) -> np.ndarray:
+        large = enlarged(frames, scale * seen.tracks.size[0] // frames.shape[1])
+        return large[:, top : top + scale * ZOOM, left : left + scale * ZOOM]
+
+    true = replace(truth, id=names[0]).select(two)
+    tracks = seen.tracks.select(np.isin(seen.tracks.id, followers))
+    rows = {
+        "truth": overlay(seen.frames, true, scale=scale, trails=0),
+        "tracks": overlay(seen.frames, tracks, scale=scale, trails=0),
+        "reconstruction": to_bytes(seen.reconstruction),
+        "masks": label_maps(seen.tracks, len(seen.frames)),
+    }
+    return frames_of({name: zoomed(row) for name, row in rows.items()}, shown)
+
+
+def crossing(clip: Clip) -> tuple[int, list[int]]:
+    """The frame at which two objects that are well seen some frames before and after come closest, and these two."""
+    truth = clip.truth
+    centre, seen = truth.centre[0].numpy(), ((truth.id >= 0) & (truth.visible > 0.7))[0].numpy()
+    best: tuple[float, int, list[int]] = (np.inf, APART, [0, 1])
+    for t in range(APART, len(seen) - APART):
+        apart = seen[t - APART] & seen[t + APART]
+        distance = np.where(np.outer(apart, apart), centre_distances(centre[t], centre[t]), np.inf)
+        np.fill_diagonal(distance, np.inf)
+        one, other = divmod(int(distance.argmin()), len(distance))
+        best = min(best, (float(distance[one, other]), t, [one, other]))
+    return best[1], best[2]
+
+
+def truth_tracks(clip: Clip) -> Tracks:
+    """The truth of the first clip's visible objects in the form that can be drawn."""
+    truth = clip.truth
+    frame, which = torch.nonzero((truth.id[0] >= 0) & (truth.visible[0] >= 0.2), as_tuple=True)
+    return Tracks(
+        clip=np.zeros(len(frame), np.int64),
+        frame=frame.numpy(),
+        id=truth.id[0, frame, which].numpy(),
+        box=truth.box[0, frame, which].numpy(),
+        presence=np.ones(len(frame), np.float32),
+        discovered=np.zeros(len(frame), bool),
+        size=(clip.frames.shape[-2], clip.frames.shape[-1]),
+    )
+
+
+def renamed(truth: Tracks, tracks: Tracks, frame: int) -> Tracks:
+    """True tracks under the ids of the tracks at their places in a frame; ids of their own for all others."""
+    true, found = (one.select(one.frame == frame) for one in (truth, tracks))
+    distance = centre_distances(true.centre, found.centre)
+    reach = (true.box[:, 2:] - true.box[:, :2]).max(axis=1, keepdims=True) / 2
+    partner = assign(np.where(distance <= reach, distance, np.inf))
+    names = {int(old): int(found.id[j]) for old, j in zip(true.id, partner, strict=True) if j >= 0}
+    free = int(tracks.id.max(initial=-1)) + 1
+    for old in np.unique(truth.id).tolist():
+        names.setdefault(old, free + len(names))
+    return replace(truth, id=np.array([names[int(old)] for old in truth.id], np.int64))
+
+
+def gallery(seen: Watched, size: tuple[int, int]) -> UInt8[np.ndarray, "T h w 3"]:
+    """The objects seen longest, each in a cell of its own, framed in its colour; empty while it is not there."""
+    ids, lives = np.unique(seen.tracks.id, return_counts=True)
+    longest = ids[np.argsort(-lives, kind="stable")][: GALLERY**2]
+    cell = min(size) // GALLERY
+    canvas = np.zeros((len(seen.own), *size, 3), np.uint8)
+    for place, number in enumerate(sorted(longest.tolist())):
+        top, left = place // GALLERY * cell, place % GALLERY * cell
+        for picture, own in zip(canvas, seen.own, strict=True):
+            if number not in own:
+                continue
+            sample = np.arange(cell) * own[number].shape[-1] // cell
+            patch = to_bytes(torch.from_numpy(own[number]))[sample][:, sample]
+            patch[[0, 1, -2, -1]] = patch[:, [0, 1, -2, -1]] = colors_of(np.array(number))
+            picture[top : top + cell, left : left + cell] = patch
+    return canvas
+
+
+def label_maps(tracks: Tracks, frames: int) -> UInt8[np.ndarray, "T H W 3"]:
+    """Every object's visible pixels in its colour."""
+    assert tracks.masks is not None
+    labels = np.full((frames, *tracks.size), -1)
+    for mask, frame, number in zip(tracks.masks, tracks.frame, tracks.id, strict=True):
+        labels[frame][mask] = number
+    return label_picture(labels)
+
+
+def owned(tracks: Tracks, frames: Float[Tensor, "T 3 H W"]) -> Float[Tensor, "T 1 H W"]:
+    """1 where one of the tracks owns the pixel."""
+    assert tracks.masks is not None
+    mask = torch.zeros_like(frames[:, :1])
+    for one, frame in zip(torch.from_numpy(tracks.masks).to(frames.device), tracks.frame, strict=True):
+        mask[frame, 0, one] = 1
+    return mask
+
+
+def enlargement(tracks: Tracks, columns: int) -> int:
+    return max(1, WIDTH // columns // max(tracks.size))
+
+
+def enlarged(frames: UInt8[np.ndarray, "T H W 3"], scale: int) -> UInt8[np.ndarray, "T h w 3"]:
+    return frames.repeat(scale, axis=1).repeat(scale, axis=2)
+
+
+def frames_of(rows: Mapping[str, np.ndarray], shown: Sequence[int], separator_after: int | None = None) -> Picture:
+    """A strip of some of the frames, under their numbers from 1 on."""
+    return strip(
+        {name: row[list(shown)] for name, row in rows.items()},
+        columns=[f"t = {t + 1}" for t in shown],
+        separator_after=separator_after,
+    )
+
+
+def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tuple[list[Path], list[str]]:
+    """Every figure whose trainings (seed 0) or results are there; and a sentence about each of the others."""
+    models = {}
+    for preset in dict.fromkeys(preset for figure in FIGURES.values() for preset in figure.presets):
+        training = locate(get_preset(preset), runs)
+        if training.finished:
+            models[preset] = checkpoint.load(training.folder / checkpoint.MODEL_FILE, device)
+    open_folder(out)
+    drawn, left_out = [], []
+    for name, figure in FIGURES.items():
+        try:
+            figure.draw(models, results, out / f"{name}.png")
+            drawn.append(out / f"{name}.png")
+        except InputError as error:
+            left_out.append(f"{name}: left out; {error}")
+    return drawn, left_out
+
+
+def need(models: Models, preset: str) -> SCALOR:
+    if preset not in models:
+        raise InputError(f"this figure needs a model of {preset}: train one with `scalor train {preset} --seeds 0`.")
+    return models[preset]
+
+
+def of_model(preset: str, picture: Callable[[SCALOR, str], Picture]) -> Figure:
+    return Figure((preset,), lambda models, results, out: save_png(out, picture(need(models, preset), preset)))
+
+
+def of_results(rows: Callable[[Path], list[list[Panel]]]) -> Figure:
+    return Figure((), lambda models, results, out: save_plot(out, rows(results)))
+
+
+def of_two_models(plain: str, scenic: str, picture: Callable[[SCALOR, SCALOR], Picture]) -> Figure:
+    def draw(models: Models, results: Path, out: Path) -> None:
+        save_png(out, picture(need(models, plain), need(models, scenic)))
+
+    return Figure((plain, scenic), draw)
+
+
+FIGURES: dict[str, Figure] = {
+    "tracking-shapes-md": of_model("shapes-md", tracking),
+    "tracking-shapes-hd": of_model("shapes-hd", partial(tracking, ids=False)),
+    "tracking-shapes-vhd": of_model("shapes-vhd", partial(tracking, ids=False)),
+    "tracking-mnist-md": of_model("mnist-md", tracking),
+    "background": of_model("shapes-background", background),
+    "conditional-shapes-md": of_model("shapes-md", conditional),
+    "conditional-mnist-md": of_model("mnist-md", conditional),
+    "conditional-background": of_model("shapes-background", conditional),
+    "scratch": of_two_models("shapes-md", "shapes-background", scratch),
+    "ablation": of_results(ablation_curves),
+    "dense-discovery": of_model("shapes-dense-discovery", dense_discovery),
+    "occlusion": of_model("mnist-occlusion", occlusion),
+    "length": of_model("shapes-length", long_tracking),
+    "crowd": of_model("shapes-crowd", partial(tracking, ids=False)),
+    "unseen-digits": of_model("mnist-unseen", tracking),
+    "efficiency": of_results(efficiency_curves),
+    "prediction": of_results(prediction_curves),
+}

@@ -1,0 +1,146 @@
+"""From the weights of a training to the figures of a table: one function a table."""
+
+import json
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from scalor.config import Config
+from scalor.data.scenes import Scenes
+from scalor.errors import InputError
+from scalor.evaluation import report
+from scalor.model.scalor import SCALOR
+from scalor.reproduce.catalogue import Cell
+from scalor.reproduce.results import Document, Order
+from scalor.training import checkpoint
+
+SYSTEM = "SCALOR"
+FORECAST_LENGTH = 20
+"""Frames of a clip of which five are observed and the rest imagined."""
+OBJECTS = (4, 8, 16, 32, 64)
+TIMED_FRAMES = 60
+"""Of which the later half counts: the first finds all objects, and on a GPU a graph is captured after some more."""
+
+
+def measure(cell: Cell, folder: Path, order: Order) -> Document:
+    """The whole document of a result."""
+    file = folder / checkpoint.MODEL_FILE
+    origin = checkpoint.read(file).provenance
+    torch.manual_seed(report.TEST_SEED)
+    start = time.monotonic()
+    figures = MEASURES[cell.table](cell, folder, order)
+    seconds = time.monotonic() - start
+    asked = order.asked(cell)
+    here = checkpoint.provenance(cell.config, int(origin["step"]), order.device)
+    return {
+        "table": cell.table,
+        "setting": cell.setting.name,
+        "preset": cell.setting.preset or cell.setting.name,
+        "system": SYSTEM,
+        "seed": cell.seed,
+        **figures,
+        "training_provenance": {"seconds": None, "side_by_side": None, **origin},
+        "evaluation_provenance": {
+            **{name: here[name] for name in ("command", "commit", "hardware", "torch", "date")},
+            "seconds": seconds,
+            "clips": asked["clips"],
+            "nll_samples": asked["nll_samples"],
+        },
+        "asked": asked,
+    }
+
+
+def load(folder: Path, order: Order, slots: int | None = None) -> SCALOR:
+    return checkpoint.load(folder / checkpoint.MODEL_FILE, order.device, slots)
+
+
+def evaluate(model: SCALOR, config: Config, order: Order, nll_samples: int = 0) -> Document:
+    return report.evaluate(model, config, order.clips, nll_samples=nll_samples).to_dict()
+
+
+def tracking(cell: Cell, folder: Path, order: Order) -> Document:
+    return {"metrics": evaluate(load(folder, order), cell.config, order)}
+
+
+def likelihood(cell: Cell, folder: Path, order: Order) -> Document:
+    return {"metrics": evaluate(load(folder, order), cell.config, order, order.nll_samples)}
+
+
+def ablation(cell: Cell, folder: Path, order: Order) -> Document:
+    model = load(folder, order)
+    return {
+        "rejection": model.config.rejection,
+        "attention": model.config.attention,
+        "metrics": evaluate(model, cell.config, order),
+        "evaluations": evaluations(folder),
+    }
+
+
+def generation(cell: Cell, folder: Path, order: Order) -> Document:
+    config = cell.config
+    longer = replace(config, test=replace(config.test, length=FORECAST_LENGTH))
+    metrics = evaluate(load(folder, order), longer, order)
+    return {"metrics": metrics, "forecast": metrics["forecast"]}
+
+
+def generalisation(cell: Cell, folder: Path, order: Order) -> Document:
+    """On the test scenes and, where those are others, on unseen clips of the scenes that were trained on."""
+    model, config = load(folder, order), cell.config
+    figures = {"metrics": evaluate(model, config, order)}
+    if config.test != config.scene:
+        figures["metrics_as_trained"] = evaluate(model, replace(config, test=config.scene), order)
+    return figures
+
+
+def efficiency(cell: Cell, folder: Path, order: Order) -> Document:
+    """Inference time where the setting has no curve, and progress by training time where it has one."""
+    if cell.setting.curve:
+        return {"speed": [], "training": evaluations(folder)}
+    return {"speed": [speed(folder, cell.config, objects, order) for objects in OBJECTS], "training": []}
+
+
+def evaluations(folder: Path) -> list[Document]:
+    """What was measured in the course of a training."""
+    path = folder / "evaluations.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    if not lines:
+        raise InputError(
+            f"{path} is not there or empty: copy it along with the weights, or move the folder away to train anew."
+        )
+    return [json.loads(line) for line in lines]
+
+
+def speed(folder: Path, config: Config, objects: int, order: Order) -> Document:
+    """Milliseconds from the moment a frame is handed over to the moment its tracks are there; one stream."""
+    model = load(folder, order, slots=objects)
+    scene = replace(config.test, objects=(objects, objects), length=TIMED_FRAMES)
+    frames = Scenes(scene, report.TEST_SEED, "test", order.device).clips(0).frames[0]
+    times, tracks = [], []
+    with warnings.catch_warnings(action="ignore"):  # all slots may be full
+        stream = model.stream(iter(frames))
+        for _ in frames:
+            start = time.perf_counter()
+            seen = next(stream)
+            times.append(time.perf_counter() - start)
+            tracks.append(len(seen))
+    later = TIMED_FRAMES // 2
+    return {
+        "objects": objects,
+        "tracks": statistics.mean(tracks[later:]),
+        "ms_per_frame": 1e3 * statistics.median(times[later:]),
+    }
+
+
+MEASURES: dict[str, Callable[[Cell, Path, Order], Document]] = {
+    "tracking": tracking,
+    "likelihood": likelihood,
+    "ablation": ablation,
+    "generation": generation,
+    "efficiency": efficiency,
+    "generalisation": generalisation,
+}

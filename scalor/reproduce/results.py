@@ -1,0 +1,84 @@
+"""Result files: one JSON document a setting and seed, `RESULTS/TABLE/SETTING-seedK.json`, whole or not there."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scalor.cli.main import as_json
+from scalor.config import Config
+from scalor.errors import InputError
+from scalor.files import replacing
+from scalor.reproduce.catalogue import TABLES, Cell
+from scalor.reproduce.runs import differing_field
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Order:
+    """How to measure, where trainings are and where results go."""
+
+    clips: int
+    nll_samples: int
+    runs: Path
+    results: Path
+    device: torch.device
+
+    def path(self, cell: Cell) -> Path:
+        return self.results / cell.table / f"{cell.name}.json"
+
+    def asked(self, cell: Cell) -> Document:
+        """What a result depends on; one that was made with all of this the same need not be made again."""
+        return {
+            "clips": None if cell.table == "efficiency" else self.clips,
+            "nll_samples": self.nll_samples if cell.table == "likelihood" else 0,
+            "config": cell.config.to_dict(),
+        }
+
+
+def kept(cell: Cell, order: Order) -> Document | None:
+    """The result that is there already, if it is the one that is asked for."""
+    path = order.path(cell)
+    if not path.exists():
+        return None
+    try:
+        document: Document = json.loads(path.read_text())
+        asked, found = order.asked(cell), document["asked"]
+        config = Config.from_dict(found["config"])
+    except (InputError, KeyError, TypeError, ValueError):  # another version's, or nobody's
+        return None
+    same = all(asked[name] == found[name] for name in ("clips", "nll_samples"))
+    return document if same and config.test == cell.config.test and not differing_field(config, cell.config) else None
+
+
+def write(cell: Cell, order: Order, document: Document) -> Document:
+    """Write a result; returns it as it will be read again."""
+    path = order.path(cell)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = as_json(document)
+    with replacing(path) as beside:
+        beside.write_text(text)
+    written: Document = json.loads(text)
+    return written
+
+
+def read_all(folder: Path) -> list[Document]:
+    """Every result of the tables there are, by name and then by seed."""
+    return sorted(read_files(folder), key=lambda document: (document["setting"], document["seed"]))
+
+
+def read_files(folder: Path) -> Iterable[Document]:
+    for table in TABLES:
+        for path in sorted((folder / table).glob("*.json")):
+            try:
+                document: Document = json.loads(path.read_text())
+                named = (document["table"], f"{document['setting']}-seed{document['seed']}")
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(f"{path} is no result of scalor reproduce ({error!r}): move it away.") from error
+            if named != (table, path.stem):
+                raise InputError(f"{path} says it is {'/'.join(named)}: give the file that name, or move it away.")
+            yield document

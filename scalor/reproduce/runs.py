@@ -1,0 +1,90 @@
+"""The trainings that tables are made from: where they are, whether they are what is asked for, and what is missing.
+
+A training is its model, its scenes and its training settings. Presets that share all three share a run folder,
+and a run folder that was trained elsewhere and copied here is as good as one that was trained here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from scalor.config import Config
+from scalor.errors import InputError
+from scalor.presets import PRESETS, get_preset
+from scalor.reproduce.catalogue import SETTINGS
+from scalor.training import checkpoint
+
+WRITTEN_ONLY = ("log_every", "picture_every", "save_every", "evaluate_every", "evaluate_clips")
+"""Settings of a training that decide what is written down of it, not what comes out."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training and the folder it is in or belongs into."""
+
+    config: Config
+    folder: Path
+    finished: bool
+
+
+def locate(config: Config, runs: Path) -> Training:
+    """The training of a config: finished, half way or not begun. A folder with another one in its place is refused."""
+    homes = {runs / f"{name}-seed{config.train.seed}": own for name, own in alike(config)}
+    begun = {folder: own for folder, own in homes.items() if begun_file(folder)}
+    for folder in begun:
+        refuse_another(folder, config)
+    for folder, own in begun.items():
+        if steps_of(folder) >= config.train.steps:
+            return Training(own, folder, finished=True)
+    folder, own = next(iter((begun or homes).items()))
+    if folder in begun and not (folder / checkpoint.RESUME_FILE).exists():
+        raise InputError(
+            f"folder {folder} holds step {steps_of(folder)} of {config.train.steps} without its "
+            f"{checkpoint.RESUME_FILE}: copy that file too, or move the folder away to train anew."
+        )
+    return Training(own, folder, finished=False)
+
+
+def alike(config: Config) -> Iterator[tuple[str, Config]]:
+    """Every preset or setting with this very training, by its name and with the same seed."""
+    for name in dict.fromkeys([*PRESETS, *SETTINGS]):
+        own = SETTINGS[name].config(config.train.seed) if name in SETTINGS else get_preset(name)
+        own = replace(own, train=replace(own.train, seed=config.train.seed))
+        if differing_field(own, config) is None:
+            yield name, own
+
+
+def differing_field(one: Config, other: Config) -> str | None:
+    """The first setting by which two trainings differ."""
+    for section in ("model", "scene", "train"):
+        a, b = getattr(one, section), getattr(other, section)
+        for field in fields(a):
+            if field.name not in WRITTEN_ONLY and getattr(a, field.name) != getattr(b, field.name):
+                return f"{section}.{field.name}"
+    return None
+
+
+def begun_file(folder: Path) -> Path | None:
+    """The file that tells of a run, if there is one."""
+    files = (folder / checkpoint.MODEL_FILE, folder / checkpoint.RESUME_FILE)
+    return next((file for file in files if file.exists()), None)
+
+
+def refuse_another(folder: Path, config: Config) -> None:
+    file = begun_file(folder)
+    assert file is not None
+    found = checkpoint.read(file).config
+    field = differing_field(found, config)
+    if field is not None:
+        section, name = field.split(".")
+        was, wanted = (getattr(getattr(one, section), name) for one in (found, config))
+        raise InputError(
+            f"folder {folder} was trained with {field} {was!r}, but {wanted!r} is asked for: move the folder away "
+            "to train anew."
+        )
+
+
+def steps_of(folder: Path) -> int:
+    file = begun_file(folder)
+    assert file is not None
+    return int(checkpoint.read(file).provenance["step"])

@@ -1,0 +1,96 @@
+"""What there is to reproduce, and the names it goes by."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from scalor.errors import InputError
+from scalor.presets import PRESETS, get_preset
+from scalor.reproduce.catalogue import CURVE_POINTS, SETTINGS, TABLES, choose
+from scalor.reproduce.runs import differing_field
+
+
+def names(tables: Sequence[str], settings: Sequence[str] = (), seeds: Sequence[int] = (0,)) -> list[str]:
+    return [f"{cell.table}/{cell.name}" for cell in choose(tables, settings, seeds)]
+
+
+def test_every_setting_of_a_table_is_there_and_is_a_preset() -> None:
+    for settings in TABLES.values():
+        assert all(name in SETTINGS for name in settings)
+    for name, setting in SETTINGS.items():
+        assert (setting.preset or name) in PRESETS
+        assert any(name in settings for settings in TABLES.values())
+
+
+def test_a_table_comes_with_all_its_settings_and_every_seed() -> None:
+    found = names(["generation"], seeds=[0, 5])
+    settings = ("shapes-md", "shapes-background", "mnist-md")
+    assert found == [f"generation/{name}-seed{seed}" for name in settings for seed in (0, 5)]
+
+
+def test_all_is_every_table_in_order() -> None:
+    assert list(dict.fromkeys(name.split("/")[0] for name in names(["all"]))) == list(TABLES)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("md", "shapes-md"),
+        ("shapes-md", "shapes-md"),
+        ("mnist-md", "mnist-md"),
+        ("paper-md", "paper-shapes-md"),
+        ("paper-shapes-vhd", "paper-shapes-vhd"),
+        ("background", "shapes-background"),
+        ("length", "shapes-length"),
+    ],
+)
+def test_the_word_shapes_may_be_left_out(said: str, meant: str) -> None:
+    assert names(["tracking"], [said]) == [f"tracking/{meant}-seed0"]
+
+
+def test_a_setting_is_measured_in_those_tables_that_have_it() -> None:
+    assert names(["tracking", "efficiency", "ablation"], ["md"]) == [
+        "tracking/shapes-md-seed0",
+        "efficiency/shapes-md-seed0",
+    ]
+
+
+def test_nothing_is_measured_twice() -> None:
+    assert names(["tracking", "tracking"], ["md", "shapes-md"], [1, 1]) == ["tracking/shapes-md-seed1"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "settings", "sentence"),
+    [
+        (["trackng"], [], "table is 'trackng': there is no such table here; did you mean tracking."),
+        (["pages"], [], "table is 'pages': there is no such table here; did you mean page."),
+        (["tracking"], ["mdd"], "setting is 'mdd': there is no such setting here; did you mean md."),
+        (["ablation"], ["neither"], "setting is 'neither': there is no such setting here; did you mean "),
+        (["efficiency"], ["vhd"], "setting is 'vhd': there is no such setting here; did you mean "),
+        (["efficiency"], ["zzz"], "choose from md, mnist-vld, shapes-md."),
+    ],
+)
+def test_an_unknown_name_suggests_another(tables: list[str], settings: list[str], sentence: str) -> None:
+    with pytest.raises(InputError) as error:
+        choose(tables, settings, [0])
+    assert sentence in str(error.value)
+
+
+def test_the_ablation_is_one_preset_with_mechanisms_switched_off() -> None:
+    configs = {cell.setting.name: cell.config for cell in choose(["ablation"], [], [0])}
+    switches = {name: (config.model.rejection, config.model.attention) for name, config in configs.items()}
+    assert switches == {
+        "shapes-ablation": (True, True),
+        "shapes-ablation-rejection": (True, False),
+        "shapes-ablation-attention": (False, True),
+        "shapes-ablation-neither": (False, False),
+    }
+    for config in configs.values():
+        assert config.scene == get_preset("shapes-ablation").scene
+        assert config.train.steps // config.train.evaluate_every == CURVE_POINTS
+
+
+def test_evaluations_on_the_way_make_no_other_training() -> None:
+    (cell,) = choose(["efficiency"], ["mnist-vld"], [0])
+    assert cell.config.train.evaluate_every > 0
+    assert differing_field(cell.config, get_preset("mnist-vld")) is None

@@ -1,0 +1,238 @@
+"""The page of results: its numbers are those of the files and of the paper, and of nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from scalor.errors import InputError
+from scalor.reproduce import page, paper
+from scalor.reproduce.catalogue import SETTINGS, TABLES
+from scalor.reproduce.markdown import figure
+from scalor.reproduce.results import read_all
+from scalor.reproduce.sections import SECTIONS
+
+from .fakes import document, metrics, write
+
+ROOT = Path(__file__).parent.parent.parent
+README = f"# Mine\n\nBefore.\n\n{page.BEGIN}\nold words\n{page.END}\n\nAfter.\n"
+
+
+@pytest.fixture(autouse=True)
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("README.md").write_text(README)
+    return tmp_path
+
+
+def section(title: str) -> str:
+    """A part of the page, newly written."""
+    page.write(Path("results"))
+    (text,) = [part for part in Path("docs/results.md").read_text().split("\n## ") if part.startswith(title)]
+    return text
+
+
+def row(text: str, name: str) -> list[str]:
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {name} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+# Numbers ----------------------------------------------------------------------------------------------
+
+
+def test_a_row_of_one_seed_shows_its_numbers_beside_those_of_the_paper() -> None:
+    seen = metrics(paper_mota=0.91234, strict_mota=0.88, iou_mota=0.8, paper_precision=0.98, strict_switches=1500.0)
+    write(Path("results"), document("tracking", "shapes-md", metrics=seen))
+    text = section("Tracking")
+    found = row(text, "shapes MD")
+    assert found[1:5] == [".912", ".880", ".800", ".980"]
+    assert found[8] == "1.50"  # switches of a clip
+    assert found[11] == "200 s, 8 side by side"
+    assert found[12:] == [".935", ".978", ".959", ".041", "-", ".907", ".902"]
+    assert "a quoted figure (24 clips) until that tracker is part of this project" in text
+
+
+def test_several_seeds_are_shown_as_their_mean_and_range() -> None:
+    for seed, mota in ((0, 0.9), (1, 0.7), (5, 0.8)):
+        write(Path("results"), document("tracking", "shapes-md", seed, metrics=metrics(strict_mota=mota)))
+    text = section("Tracking")
+    assert row(text, "shapes MD")[1:3] == [".500", ".800 (.700 to .900)"]  # no range where there is none
+    assert text.endswith(
+        "trained by `scalor train all` (commit abc1234, a GPU, 2027-01-02); seeds 0, 1, 5; 1,000 clips.\n"
+    )
+
+
+def test_a_row_without_a_result_says_so_and_keeps_the_figures_of_the_paper() -> None:
+    write(Path("results"), document("tracking", "shapes-md"))
+    found = row(section("Tracking"), "shapes VHD")
+    assert found[1:12] == ["not measured yet", *[""] * 10]
+    assert found[12:] == [".846", ".968", ".881", ".091", "-", ".858", ".848"]
+
+
+def test_without_results_every_row_says_so() -> None:
+    page.write(Path("results"))
+    text = Path("docs/results.md").read_text()
+    rows = sum(len(settings) for settings in TABLES.values())
+    assert text.count("not measured yet") == rows  # efficiency has a row in each of its two tables
+    assert text.count("Nothing measured yet: `scalor reproduce ") == len(SECTIONS)
+
+
+def test_the_paper_s_configuration_has_rows_of_its_own() -> None:
+    write(Path("results"), document("tracking", "paper-shapes-md", metrics=metrics(strict_mota=0.321)))
+    found = row(section("Tracking"), "shapes MD, the paper's configuration, our code")
+    assert (found[2], found[12]) == (".321", ".935")
+
+
+def test_likelihood_shows_ours_and_says_that_the_paper_s_is_another() -> None:
+    write(Path("results"), document("likelihood", "mnist-vld"))
+    text = section("Likelihood")
+    assert row(text, "MNIST VLD")[1:4] == ["-17.500", ".0021", "200 s, 8 side by side"]
+    assert row(text, "MNIST VLD")[4:] == ["7.45", ".0029", "7.75", ".0084", "7.62", ".0022"]
+    assert "in other units and for its own data" in text
+    assert "a bound from 10 importance-weighted samples" in text
+
+
+def test_ablation_shows_the_last_values() -> None:
+    seen = metrics(propagation_rate=0.31, discoveries_per_clip=71.25)
+    write(Path("results"), document("ablation", "shapes-ablation-neither", metrics=seen))
+    assert row(section("Ablation"), "neither")[1:3] == [".310", "71.2"]
+
+
+def test_generation_has_a_line_a_frame_ahead() -> None:
+    ahead = [0.001 * step for step in range(1, 16)]
+    forecast = {
+        "mse": ahead,
+        "mse_copy_last": [0.05] * 15,
+        "centre": [None, *[1.5] * 14],
+        "centre_constant_velocity": [2.5] * 15,
+        "centre_copy_last": [9.0] * 15,
+        "lost": [500] * 15,
+    }
+    write(Path("results"), document("generation", "shapes-md", forecast=forecast))
+    text = section("Generation")
+    assert row(text, "1") == ["1", ".0010", ".0500", "-", "2.50", "9.00", ".50"]
+    assert row(text, "15") == ["15", ".0150", ".0500", "1.50", "2.50", "9.00", ".50"]
+    assert text.count("not measured yet") == 2
+
+
+def test_efficiency_has_a_row_a_system() -> None:
+    def curve(*points: tuple[float, float]) -> list[dict[str, float]]:
+        return [{"seconds": seconds, "mse": mse} for seconds, mse in points]
+
+    speed = [{"objects": count, "ms_per_frame": 2.0 + count} for count in (4, 64)]
+    write(
+        Path("results"),
+        document("efficiency", "shapes-md", speed=speed, training=[]),
+        document("efficiency", "mnist-vld", speed=[], training=curve((10, 0.02), (20, 0.005), (30, 0.002))),
+        document("efficiency", "mnist-vld-sqair", speed=[], training=curve((999, 0.02)), system="SQAIR"),
+    )
+    text = section("Efficiency")
+    speeds, progress = text.split("MNIST VLD")
+    assert row(speeds, "SCALOR") == ["SCALOR", "6.00", "66.00"]
+    assert row(speeds, "SQAIR") == ["SQAIR", "not measured yet", ""]
+    assert row(progress, "SCALOR")[1:4] == ["20", "30", ".0020"]
+    assert row(progress, "SQAIR")[1:4] == ["-", "-", ".0200"]
+
+
+def test_generalisation_shows_the_scenes_trained_on_where_they_are_others() -> None:
+    write(
+        Path("results"),
+        document("generalisation", "shapes-crowd", metrics_as_trained=metrics(strict_mota=0.99)),
+        document("generalisation", "shapes-dense-discovery"),
+    )
+    text = section("Generalisation")
+    lines = [line for line in text.splitlines() if line.startswith(f"| {SETTINGS['shapes-crowd'].label} |")]
+    assert [line.split("|")[4].strip() for line in lines] == [".500", ".990"]
+    assert row(text, SETTINGS["shapes-dense-discovery"].label)[1] == "the test scenes"
+
+
+def test_what_could_not_be_measured_is_a_dash() -> None:
+    write(Path("results"), document("tracking", "shapes-md", metrics=metrics(hota=None)))
+    old = document("tracking", "shapes-hd")
+    old["training_provenance"] |= {"seconds": None, "side_by_side": None}
+    write(Path("results"), old)
+    text = section("Tracking")
+    assert row(text, "shapes MD")[6] == "-"
+    assert row(text, "shapes HD")[11] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (0.9164, 3, ".916"),
+        (-0.2, 3, "-.200"),
+        (-0.0001, 3, ".000"),
+        (1234.5, 1, "1,234.5"),
+        (0.4, 0, "0"),
+        (None, 3, "-"),
+    ],
+)
+def test_a_figure_is_written_as_the_readme_does(value: float | None, digits: int, shown: str) -> None:
+    assert figure(value, digits) == shown
+
+
+def test_every_figure_of_the_paper_belongs_to_a_setting() -> None:
+    for quoted in (paper.TRACKING, paper.SQAIR_TRACKING, paper.CLASSICAL):
+        assert set(quoted) <= set(TABLES["tracking"])
+    for likely in (paper.LIKELIHOOD, paper.SQAIR_LIKELIHOOD, paper.VRNN_LIKELIHOOD):
+        assert set(likely) <= set(TABLES["likelihood"])
+    assert set(paper.ABLATION) == set(TABLES["ablation"])
+
+
+# Pages ------------------------------------------------------------------------------------------------
+
+
+def test_of_the_readme_only_the_results_change() -> None:
+    write(Path("results"), document("tracking", "shapes-md", metrics=metrics(strict_mota=0.777)))
+    assert page.write(Path("results")) == [Path("docs/results.md"), Path("README.md")]
+    text = Path("README.md").read_text()
+    before, rest = README.split(page.BEGIN)
+    assert text.startswith(before + page.BEGIN)
+    assert text.endswith(rest[rest.index(page.END) :])
+    assert "old words" not in text
+    assert row(text, "shapes MD")[2] == ".777"
+    assert "[docs/results.md](docs/results.md)" in text
+    page.write(Path("results"))
+    assert Path("README.md").read_text() == text
+
+
+@pytest.mark.parametrize("readme", [None, "# Mine\n", f"{page.END}\n{page.BEGIN}\n", f"{page.BEGIN}\n" * 2 + page.END])
+def test_a_readme_without_a_place_for_results_is_refused(readme: str | None) -> None:
+    Path("README.md").unlink()
+    if readme is not None:
+        Path("README.md").write_text(readme)
+    with pytest.raises(InputError, match=r"^README\.md must hold the lines <!-- results: begin --> and "):
+        page.write(Path("results"))
+    assert not Path("docs").exists()
+
+
+def test_pictures_are_shown_where_they_exist() -> None:
+    folder = Path("docs/pictures/results")
+    folder.mkdir(parents=True)
+    for name in ("ablation", "conditional-shapes-md"):
+        (folder / f"{name}.png").touch()
+    assert "![ablation](pictures/results/ablation.png)" in section("Ablation")
+    assert "![conditional shapes md](pictures/results/conditional-shapes-md.png)" in section("Generation")
+    assert "![" not in section("Tracking")
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "not JSON"])
+def test_a_file_that_is_no_result_is_refused(text: str) -> None:
+    Path("results/tracking").mkdir(parents=True)
+    Path("results/tracking/mine.json").write_text(text)
+    with pytest.raises(InputError, match=r"^results/tracking/mine\.json is no result of scalor reproduce"):
+        page.write(Path("results"))
+
+
+def test_a_result_under_another_s_name_is_refused() -> None:
+    write(Path("results"), document("tracking", "shapes-md"))
+    Path("results/tracking/shapes-md-seed0.json").rename("results/tracking/shapes-hd-seed0.json")
+    with pytest.raises(InputError, match="says it is tracking/shapes-md-seed0: give the file that name"):
+        page.write(Path("results"))
+
+
+def test_the_page_in_the_repository_is_what_its_results_give() -> None:
+    documents = read_all(ROOT / "results")
+    if not documents:
+        pytest.skip("there are no results yet")
+    assert (ROOT / "docs/results.md").read_text() == page.whole_page(documents, ROOT / "docs")
+    assert f"{page.BEGIN}\n{page.readme_part(documents)}{page.END}" in (ROOT / "README.md").read_text()

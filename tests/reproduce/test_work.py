@@ -1,0 +1,320 @@
+"""What is there is kept, what is missing is made, what is half done goes on, and what is something else is refused."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from scalor import InputError
+from scalor.config import Config
+from scalor.presets import PRESETS, get_preset
+from scalor.reproduce import catalogue, measuring
+from scalor.reproduce.catalogue import choose
+from scalor.reproduce.runs import locate
+from scalor.reproduce.work import work
+from scalor.signals import Stopped
+from scalor.training import checkpoint, loop
+from scalor.training.loop import Job, train_together
+from scalor.training.step import TrainingStep
+
+from .small import STEPS, cell, order, shrink_presets, write_digits
+
+
+@pytest.fixture(autouse=True)
+def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink_presets(monkeypatch)
+    write_digits(tmp_path)
+    monkeypatch.setenv("SCALOR_MNIST", str(tmp_path))
+    monkeypatch.setattr(measuring, "OBJECTS", (1, 2))
+    monkeypatch.setattr(measuring, "TIMED_FRAMES", 4)
+    monkeypatch.setattr(catalogue, "CURVE_POINTS", 2)
+
+
+@pytest.fixture(scope="module")
+def md(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished training of shapes-md, seed 0. Look, do not touch."""
+    folder = tmp_path_factory.mktemp("md")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "torch.utils.tensorboard", None)
+        shrink_presets(patch)
+        loop.train(cell("tracking", "md").config, folder, order(folder).device, quiet=True)
+    return folder
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The folders of every training from now on, side by side in one list."""
+    batches = []
+
+    def noted(jobs: list[Job], *more: Any, **named: Any) -> Any:
+        batches.append([job.folder.name for job in jobs])
+        return train_together(jobs, *more, **named)
+
+    monkeypatch.setattr("scalor.reproduce.work.train_together", noted)
+    return batches
+
+
+def before_step(monkeypatch: pytest.MonkeyPatch, action: Callable[[TrainingStep, int], None]) -> None:
+    step = TrainingStep.__call__
+
+    def wrapped(self: TrainingStep, number: int, now: Any) -> Tensor:
+        action(self, number)
+        return step(self, number, now)
+
+    monkeypatch.setattr(TrainingStep, "__call__", wrapped)
+
+
+# What is in a result ----------------------------------------------------------------------------------
+
+
+def test_a_result_says_what_was_measured_and_where_it_comes_from(tmp_path: Path) -> None:
+    where = order(tmp_path)
+    one = cell("tracking", "md", seed=3)
+    outcome = work([one], where)
+    document = json.loads((tmp_path / "results/tracking/shapes-md-seed3.json").read_text())
+    assert outcome.documents == {one: document}
+    assert (document["table"], document["setting"], document["seed"]) == ("tracking", "shapes-md", 3)
+    metrics = document["metrics"]
+    assert {f"{gate}_mota" for gate in ("paper", "strict", "iou")} <= set(metrics)
+    assert {"hota", "strict_idf1", "count_mae", "mse", "clips"} <= set(metrics)
+    assert metrics["nll"] is None
+    training, evaluation = document["training_provenance"], document["evaluation_provenance"]
+    assert {"command", "commit", "hardware", "date", "torch"} <= set(training) & set(evaluation)
+    assert (training["step"], training["seed"], training["side_by_side"]) == (STEPS, 3, 1)
+    assert training["seconds"] > 0
+    assert (evaluation["clips"], evaluation["nll_samples"]) == (1, 0)
+    assert Config.from_dict(document["asked"]["config"]) == one.config
+
+
+def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]]) -> None:
+    cells = [
+        cell("likelihood", "md"),
+        cell("ablation", "ablation-neither"),
+        cell("generation", "md"),
+        cell("efficiency", "md"),
+        cell("efficiency", "mnist-vld"),
+        cell("generalisation", "crowd"),
+        cell("generalisation", "dense-discovery"),
+    ]
+    outcome = work(cells, order(tmp_path))
+    likely, ablated, generated, fast, learnt, crowd, dense = outcome.documents.values()
+    assert isinstance(likely["metrics"]["nll"], float)
+    assert likely["evaluation_provenance"]["nll_samples"] == 1
+    assert (ablated["rejection"], ablated["attention"]) == (False, False)
+    assert [line["step"] for line in ablated["evaluations"]] == [2, 4]
+    assert len(generated["forecast"]["mse"]) == len(generated["forecast"]["centre_constant_velocity"]) == 15
+    assert [row["objects"] for row in fast["speed"]] == [1, 2]
+    assert all(row["ms_per_frame"] > 0 for row in fast["speed"])
+    assert fast["system"] == "SCALOR"
+    assert [line["step"] for line in learnt["training"]] == [2, 4]
+    assert learnt["training"][0]["seconds"] < learnt["training"][-1]["seconds"]
+    assert crowd["metrics"]["strict_objects"] != crowd["metrics_as_trained"]["strict_objects"]
+    assert "metrics_as_trained" not in dense  # tested on the scenes that it was trained on
+    (side_by_side,) = trained
+    assert len(side_by_side) == len(set(side_by_side)) == 5  # the same shapes-md for three tables
+    assert likely["training_provenance"]["side_by_side"] == 5
+
+
+# What is not made again -------------------------------------------------------------------------------
+
+
+def test_a_result_that_is_there_is_kept(md: Path, tmp_path: Path, trained: list[list[str]]) -> None:
+    one = cell("tracking", "md")
+    shutil.copytree(md, tmp_path / "runs/shapes-md-seed0")
+    work([one], order(tmp_path))
+    path = tmp_path / "results/tracking/shapes-md-seed0.json"
+    before = path.read_bytes()
+    shutil.rmtree(tmp_path / "runs")
+    outcome = work([one], order(tmp_path))
+    assert (path.read_bytes(), outcome.kept) == (before, {one})
+    assert trained == []
+
+
+@pytest.mark.parametrize("change", ["clips", "preset", "broken"])
+def test_a_result_of_something_else_is_made_again(
+    change: str, md: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: list[list[str]]
+) -> None:
+    one = cell("tracking", "length")
+    shutil.copytree(md, tmp_path / "runs/shapes-md-seed0")
+    work([one], order(tmp_path))
+    path = tmp_path / "results/tracking/shapes-length-seed0.json"
+    if change == "preset":
+        config = get_preset("shapes-length")
+        changed = replace(config, test=replace(config.test, length=12))
+        monkeypatch.setitem(PRESETS, "shapes-length", lambda: changed)
+    if change == "broken":
+        path.write_text("{}")
+    outcome = work([one], order(tmp_path, clips=2 if change == "clips" else 1))
+    assert outcome.kept == set()
+    assert outcome.documents[one]["metrics"]["clips"] == (2 if change == "clips" else 1)
+    assert trained == []  # the weights are the same
+
+
+def test_a_training_serves_every_preset_that_differs_only_in_its_test(tmp_path: Path, trained: list[list[str]]) -> None:
+    work([cell("tracking", "length")], order(tmp_path))
+    assert trained == [["shapes-md-seed0"]]
+    assert checkpoint.read(tmp_path / "runs/shapes-md-seed0/model.safetensors").config == cell("tracking", "md").config
+    work([cell("tracking", "md"), cell("likelihood", "md")], order(tmp_path))
+    assert trained == [["shapes-md-seed0"]]
+
+
+def test_a_training_is_also_found_under_the_name_of_its_twin(
+    md: Path, tmp_path: Path, trained: list[list[str]]
+) -> None:
+    shutil.copytree(md, tmp_path / "runs/shapes-length-seed0")
+    work([cell("likelihood", "md")], order(tmp_path))
+    assert trained == []
+
+
+def test_weights_that_were_copied_here_are_enough(md: Path, tmp_path: Path, trained: list[list[str]]) -> None:
+    (tmp_path / "runs/shapes-md-seed0").mkdir(parents=True)
+    shutil.copy(md / "model.safetensors", tmp_path / "runs/shapes-md-seed0")
+    assert work([cell("tracking", "md")], order(tmp_path)).broken == []
+    assert trained == []
+
+
+def test_weights_of_an_older_version_do_not_know_how_long_they_took(md: Path, tmp_path: Path) -> None:
+    one, saved = cell("tracking", "md"), checkpoint.read(md / "model.safetensors")
+    origin = {key: value for key, value in saved.provenance.items() if key not in ("seconds", "side_by_side")}
+    (tmp_path / "runs/shapes-md-seed0").mkdir(parents=True)
+    checkpoint.write(tmp_path / "runs/shapes-md-seed0/model.safetensors", saved.tensors, saved.config, origin)
+    document = work([one], order(tmp_path)).documents[one]
+    assert document["training_provenance"]["seconds"] is None
+
+
+# What goes on -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_in_training_is_gone_on_from(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, handler = cell("tracking", "md"), signal.getsignal(number)
+    with monkeypatch.context() as patch:
+        before_step(patch, lambda step, at: os.kill(os.getpid(), number) if at == 1 else None)
+        with pytest.raises(Stopped) as stop:
+            work([one], order(tmp_path))
+    assert stop.value.number == number
+    assert signal.getsignal(number) is handler
+    steps: list[int] = []
+    before_step(monkeypatch, lambda step, at: steps.append(at))
+    assert one in work([one], order(tmp_path)).documents
+    assert steps == [2, 3]
+
+
+def test_a_stop_in_a_measurement_keeps_what_was_measured(
+    md: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [cell("tracking", "md"), cell("likelihood", "md")]
+    shutil.copytree(md, tmp_path / "runs/shapes-md-seed0")
+
+    def stop(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setitem(measuring.MEASURES, "likelihood", stop)
+        with pytest.raises(Stopped):
+            work(cells, order(tmp_path))
+    outcome = work(cells, order(tmp_path))
+    assert outcome.kept == {cells[0]}
+    assert set(outcome.documents) == set(cells)
+
+
+def test_at_most_so_many_are_trained_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: list[list[str]]
+) -> None:
+    monkeypatch.setattr("scalor.reproduce.work.TOGETHER", 2)
+    cells = choose(["tracking"], ["md"], [0, 1, 2])
+    assert list(work(cells, order(tmp_path)).documents) == cells
+    assert trained == [["shapes-md-seed0", "shapes-md-seed1"], ["shapes-md-seed2"]]
+
+
+def test_a_training_that_breaks_is_told_of_and_the_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoil(step: TrainingStep, number: int) -> None:
+        if step.config.train.seed == 1:
+            raise InputError("the moon is too high: wait.")
+
+    before_step(monkeypatch, spoil)
+    cells = choose(["tracking"], ["md"], [0, 1])
+    outcome = work(cells, order(tmp_path))
+    assert list(outcome.documents) == cells[:1]
+    assert outcome.broken == [f"{tmp_path}/runs/shapes-md-seed1: the moon is too high: wait."]
+
+
+# What is refused --------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_another_training_is_refused_by_the_setting_that_differs(
+    md: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: list[list[str]]
+) -> None:
+    folder = tmp_path / "runs/shapes-md-seed0"
+    shutil.copytree(md, folder)
+    config = get_preset("shapes-md")
+    changed = replace(config, model=replace(config.model, slots=3))
+    monkeypatch.setitem(PRESETS, "shapes-md", lambda: changed)
+    with pytest.raises(InputError) as error:
+        work([cell("tracking", "vld"), cell("tracking", "md")], order(tmp_path))
+    assert str(error.value) == (
+        f"folder {folder} was trained with model.slots 4, but 3 is asked for: move the folder away to train anew."
+    )
+    assert trained == []
+
+
+def test_what_is_only_written_down_may_differ(md: Path, tmp_path: Path) -> None:
+    shutil.copytree(md, tmp_path / "runs/shapes-md-seed0")
+    config = cell("tracking", "md").config
+    assert locate(
+        replace(config, train=replace(config.train, log_every=7, evaluate_every=2)), tmp_path / "runs"
+    ).finished
+
+
+def test_half_a_training_without_its_state_is_refused(md: Path, tmp_path: Path) -> None:
+    saved, folder = checkpoint.read(md / "model.safetensors"), tmp_path / "runs/shapes-md-seed0"
+    folder.mkdir(parents=True)
+    origin = {**saved.provenance, "step": 2}
+    checkpoint.write(folder / "model.safetensors", saved.tensors, saved.config, origin)
+    with pytest.raises(InputError, match=r"holds step 2 of 4 without its resume\.safetensors: copy that file too"):
+        work([cell("tracking", "md")], order(tmp_path))
+
+
+def test_a_curve_that_was_not_written_down_is_told_of(
+    md: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights were trained without evaluations on the way."""
+    one = cell("ablation", "shapes-ablation")
+    monkeypatch.setitem(PRESETS, "shapes-ablation", PRESETS["shapes-md"])
+    shutil.copytree(md, tmp_path / "runs/shapes-ablation-seed0")
+    outcome = work([one], order(tmp_path))
+    assert outcome.documents == {}
+    (sentence,) = outcome.broken
+    assert "evaluations.jsonl is not there or empty: copy it along" in sentence
+
+
+def test_without_mnist_its_settings_are_left_out_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "none").mkdir()
+    monkeypatch.setenv("SCALOR_MNIST", str(tmp_path / "none"))
+    cells = [cell("tracking", "mnist-ld"), cell("tracking", "mnist-md"), cell("tracking", "md")]
+    outcome = work(cells, order(tmp_path))
+    assert list(outcome.documents) == cells[2:]
+    (sentence,) = outcome.left_out
+    assert sentence.startswith("mnist-ld, mnist-md: left out; ")
+    assert "put the MNIST files there." in sentence
+    with pytest.raises(InputError, match="put the MNIST files there"):
+        work(cells[:1], order(tmp_path))
+
+
+def test_a_folder_that_cannot_be_is_refused_by_its_option(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here")
+    for option in ("results", "runs"):
+        with pytest.raises(InputError, match=f"file cannot be written .* choose another with --{option}"):
+            work([cell("tracking", "md")], order(tmp_path, **{option: tmp_path / "file"}))
