@@ -15,9 +15,10 @@ from benchmarks.training import make_step, settled
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
+from scalor.interface import Model
 from scalor.model.scalor import SCALOR
 from scalor.schedule import anneals
-from scalor.training.step import METRICS, TrainingStep
+from scalor.training.step import TrainingStep
 
 NO_CLIPPING = 1e9
 
@@ -51,7 +52,7 @@ class CurveRow:
 class Outcome:
     """A step's bound and gradient, on the host."""
 
-    def __init__(self, elbo: float, model: SCALOR) -> None:
+    def __init__(self, elbo: float, model: Model) -> None:
         self.elbo = elbo
         self.gradient = torch.cat(
             [torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in model.parameters()]
@@ -149,7 +150,7 @@ def by_modes(plan: Plan, yardstick: bool) -> Outcome:
 
 
 def outcome_of(step: TrainingStep) -> Outcome:
-    return Outcome(float(step.metrics[METRICS.index("elbo")]), step.model)
+    return Outcome(float(step.metrics[step.names.index("elbo")]), step.model)
 
 
 @contextmanager
@@ -193,6 +194,6 @@ def losses(plan: Plan, config: Config) -> tuple[Tensor, Tensor]:
     values = []
     for number in range(plan.curve):
         now = replace(anneals(config.train, number), length=plan.length)
-        values.append(-step(number, now)[METRICS.index("elbo")].clone())
+        values.append(-step(number, now)[step.names.index("elbo")].clone())
     weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     return torch.stack(values).double().cpu(), weights.cpu()

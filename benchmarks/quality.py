@@ -89,6 +89,7 @@ def kernels_of(program: Program) -> AbstractContextManager[None]:
 def measured(plan: Plan, program: Program, seed: int, step: TrainingStep) -> QualityRow:
     found = report.evaluate(step.model, step.config, plan.quality_clips)
     tracking = found.tracking
+    assert tracking is not None
     return QualityRow(
         program.name,
         program.precision,

@@ -18,7 +18,7 @@ from benchmarks.timing import Memory, clean_up, median, seconds, synchronise
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.schedule import Anneals, anneals
-from scalor.training.step import METRICS, TrainingStep
+from scalor.training.step import TrainingStep
 
 LATE = 8_000
 """The step whose temperature and presence prior are in force: all annealing is over."""
@@ -156,7 +156,7 @@ def make_step(plan: Plan, config: Config) -> tuple[TrainingStep, str]:
 
 def live_objects(step: TrainingStep) -> float:
     """Objects alive a clip and frame in the last step."""
-    return float(step.metrics[METRICS.index("objects")])
+    return float(step.metrics[step.names.index("objects")])
 
 
 def settled(config: Config, plan: Plan) -> Anneals:

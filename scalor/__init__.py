@@ -5,8 +5,12 @@
 >>> tracks.to_csv("tracks.csv")
 """
 
+from typing import Any
+
+from scalor import systems
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.errors import InputError
+from scalor.interface import Model
 from scalor.model.scalor import SCALOR
 from scalor.presets import get_preset
 from scalor.tracks import Tracks
@@ -17,6 +21,7 @@ __all__ = [
     "SCALOR",
     "Config",
     "InputError",
+    "Model",
     "ModelConfig",
     "SceneConfig",
     "Tracks",
@@ -28,6 +33,6 @@ __all__ = [
 ]
 
 
-def build(preset: str) -> SCALOR:
-    """An untrained model by the name of its preset."""
-    return SCALOR(get_preset(preset).model)
+def build(preset: str) -> Any:
+    """An untrained model by the name of its preset: a `SCALOR`, or whatever system the preset is of."""
+    return systems.build(get_preset(preset).model)

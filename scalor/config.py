@@ -1,13 +1,16 @@
 """Every setting of a run, as frozen dataclasses that check themselves when they are made.
 
-A `Config` is a model, the scenes it learns from, the scenes it is tested on, and how it is trained.
+A `Config` is a model, the scenes it learns from, the scenes it is tested on, and how it is trained. The model is
+SCALOR's (`ModelConfig`, here) or that of another system, whose settings stand in its own file.
 Presets (`scalor.presets`) return whole configs; a variant is `dataclasses.replace(preset(), ...)`.
 """
 
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, Protocol, get_args, get_origin, get_type_hints
+
+from typing_extensions import TypeVar
 
 from scalor.errors import InputError
 
@@ -26,10 +29,28 @@ def require(holds: bool, field: str, value: object, fix: str) -> None:
         raise InputError(f"{field} is {value!r}: {fix}.")
 
 
+class SystemConfig(Protocol):
+    """All that the common code asks of a system's own settings, a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    system: ClassVar[str]
+    """The system's name in `scalor.systems`."""
+
+    @property
+    def frame(self) -> tuple[int, int]:
+        """Height and width of a training frame, pixels."""
+        ...
+
+    def misfit(self, frame: tuple[int, int]) -> str | None:
+        """What is wrong with frames of another height and width, if they cannot be seen."""
+        ...
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes and switches of the world model. Sizes in pixels are of the frames the model sees."""
 
+    system: ClassVar[str] = "scalor"
     frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels")
     grid: tuple[int, int] = setting((8, 8), "rows and columns of discovery cells; they must divide the frame")
     slots: int = setting(32, "K, the most objects followed at once")
@@ -96,6 +117,12 @@ class ModelConfig:
     def cell(self) -> tuple[int, int]:
         """Height and width of a cell, pixels. All weights depend on this, none on the frame's size."""
         return self.frame[0] // self.grid[0], self.frame[1] // self.grid[1]
+
+    def misfit(self, frame: tuple[int, int]) -> str | None:
+        for axis, size, cell in zip(("height", "width"), frame, self.cell, strict=True):
+            if size % cell:
+                return f"the {axis} {size} must be a multiple of the model's {cell} px cells"
+        return None
 
 
 @dataclass(frozen=True)
@@ -207,11 +234,14 @@ class TrainConfig:
         )
 
 
+M_co = TypeVar("M_co", bound=SystemConfig, covariant=True, default=ModelConfig)
+
+
 @dataclass(frozen=True)
-class Config:
+class Config(Generic[M_co]):
     """A whole run: the model, what it sees in training, what it is tested on, and how it learns."""
 
-    model: ModelConfig = dataclasses.field(default_factory=ModelConfig)
+    model: M_co = dataclasses.field(default_factory=ModelConfig)  # type: ignore[assignment]
     scene: SceneConfig = dataclasses.field(default_factory=SceneConfig)
     test: SceneConfig = dataclasses.field(default_factory=SceneConfig)
     train: TrainConfig = dataclasses.field(default_factory=TrainConfig)
@@ -219,13 +249,8 @@ class Config:
     def __post_init__(self) -> None:
         for name in ("scene", "test"):
             frame = getattr(self, name).frame
-            for axis, size, cell in zip(("height", "width"), frame, self.model.cell, strict=True):
-                require(
-                    size % cell == 0,
-                    f"{name}.frame",
-                    frame,
-                    f"the {axis} {size} must be a multiple of the model's {cell} px cells",
-                )
+            misfit = self.model.misfit(frame)
+            require(misfit is None, f"{name}.frame", frame, f"{misfit}")
         longest = max(frames for _, frames in self.train.lengths)
         require(
             longest <= self.scene.length,
@@ -234,28 +259,38 @@ class Config:
             f"the longest sequence, {longest}, must fit into scene.length {self.scene.length}",
         )
 
+    @property
+    def system(self) -> str:
+        """The name of the system that the model is of."""
+        return self.model.system
+
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return {"system": self.system, **dataclasses.asdict(self)}
 
     @staticmethod
-    def from_dict(values: dict[str, Any]) -> "Config":
-        """The inverse of `to_dict`; unknown fields and wrong types are refused, missing ones take their defaults."""
-        return _build(Config, values, "")
+    def from_dict(values: dict[str, Any]) -> "Config[Any]":
+        """The inverse of `to_dict`; unknown fields and wrong types are refused, missing ones take their defaults.
+
+        A table without a system is of SCALOR: there was no other once.
+        """
+        from scalor import systems  # which knows all systems, and they know this file
+
+        require(isinstance(values, dict), "config", values, "a Config is a table of fields")
+        sections = dict(values)
+        system = systems.find(sections.pop("system", ModelConfig.system))
+        records = {"model": system.config, "scene": SceneConfig, "test": SceneConfig, "train": TrainConfig}
+        unknown = sorted(set(sections) - set(records))
+        require(not unknown, "config", unknown, "these fields are unknown to this version")
+        sections.setdefault("model", {})
+        return Config(**{name: _build(records[name], section, name) for name, section in sections.items()})
 
 
-def _build(record: type[T], values: Any, path: str) -> T:
-    hints = get_type_hints(record)
-    require(isinstance(values, dict), path or "config", values, f"a {record.__name__} is a table of fields")
+def _build(record: type[Any], values: Any, path: str) -> Any:
+    require(isinstance(values, dict), path, values, f"a {record.__name__} is a table of fields")
+    hints = {field.name: get_type_hints(record)[field.name] for field in dataclasses.fields(record)}
     unknown = sorted(set(values) - set(hints))
-    require(not unknown, path or "config", unknown, "these fields are unknown to this version")
-    sections: dict[str, type[Any]] = {
-        name: hint for name, hint in hints.items() if hint in (ModelConfig, SceneConfig, TrainConfig)
-    }
-    made = {}
-    for name, value in values.items():
-        where = f"{path}.{name}" if path else name
-        made[name] = _build(sections[name], value, where) if name in sections else convert(hints[name], value, where)
-    return record(**made)
+    require(not unknown, path, unknown, "these fields are unknown to this version")
+    return record(**{name: convert(hints[name], value, f"{path}.{name}") for name, value in values.items()})
 
 
 def convert(hint: Any, value: Any, field: str) -> Any:

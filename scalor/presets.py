@@ -4,9 +4,13 @@ A name on the command line (`scalor train shapes-md`) is a function here with da
 """
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from scalor.baselines.sqair import SQAIRConfig
+from scalor.baselines.vae import VAEConfig
+from scalor.baselines.vrnn import VRNNConfig
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.errors import InputError
 
@@ -34,7 +38,7 @@ def describe(name: str) -> str:
 def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells: int = 16) -> Config:
     """A 64x64 scene of one density, and a model with room for it.
 
-    Ours, where the paper's falls short: cells of about half an object, so that few objects share one; sizes that
+    Ours, where the paper's falls short: cells of less than half an object, so that few objects share one; sizes that
     leave no room for two objects in one box; a prior that knows objects to be many; trackers with inertia
     (docs/log.md).
     """
@@ -127,7 +131,7 @@ def shapes_md() -> Config:
 @preset
 def shapes_hd() -> Config:
     """Shapes, high density: 50-64 objects of 6.5 px."""
-    return density("shapes", (50, 64), 6.5, slots=72)
+    return density("shapes", (50, 64), 6.5, slots=72, cells=32)
 
 
 @preset
@@ -157,7 +161,7 @@ def mnist_md() -> Config:
 @preset
 def mnist_hd() -> Config:
     """Moving MNIST, high density: 50-64 digits of 6.5 px."""
-    return density("mnist", (50, 64), 6.5, slots=72)
+    return density("mnist", (50, 64), 6.5, slots=72, cells=32)
 
 
 @preset
@@ -198,7 +202,7 @@ def shapes_length() -> Config:
 @preset
 def shapes_crowd() -> Config:
     """Trained on 15-25 shapes, tested on 50-60."""
-    config = density("shapes", (15, 25), 6.5, slots=72)
+    config = density("shapes", (15, 25), 6.5, slots=72, cells=32)
     return replace(config, test=replace(config.test, objects=(50, 60)))
 
 
@@ -216,7 +220,7 @@ def mnist_unseen() -> Config:
 @preset
 def shapes_dense_discovery() -> Config:
     """10-15 new shapes at the first, fifth and ninth frame."""
-    config = density("shapes", (10, 15), 7.0, slots=48)
+    config = density("shapes", (10, 15), 7.0, slots=48, cells=32)
     scene = replace(config.scene, births=(0, 4, 8))
     return replace(config, model=replace(config.model, proposals=32), scene=scene, test=scene)
 
@@ -247,3 +251,69 @@ def shapes_thousand() -> Config:
     """Beyond the paper, for scaling: 1,000 shapes of 9 px at 512x512."""
     config = density("shapes", (18, 24), 9.0, slots=1_280)
     return replace(config, test=replace(config.test, frame=(512, 512), objects=(1_000, 1_000)))
+
+
+COMPARED_ON = (
+    *("shapes-tiny", "shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-background"),
+    *("mnist-vld", "mnist-ld", "mnist-md"),
+)
+"""Presets whose scenes other systems are trained on too."""
+
+
+SQAIR_ON = ("shapes-tiny", "shapes-vld", "shapes-ld", "mnist-vld")
+"""The paper could not make SQAIR work on more objects."""
+
+
+def compare(system: str, make: Callable[[Config], Config[Any]], presets: Sequence[str] = COMPARED_ON) -> None:
+    """Add a preset SYSTEM-PRESET for each: `make` turns SCALOR's into the other system's."""
+    for name in presets:
+        ours = PRESETS[name]
+
+        def theirs(ours: Callable[[], Config] = ours) -> Config[Any]:
+            return make(ours())
+
+        theirs.__name__ = f"{system}_{ours.__name__}"
+        theirs.__doc__ = f"{make.__doc__} {ours.__doc__}"
+        preset(theirs)
+
+
+def vrnn(config: Config) -> Config[VRNNConfig]:
+    """VRNN."""
+    model = VRNNConfig(frame=config.model.frame, sigma=config.model.sigma)
+    return Config(model, config.scene, config.test, whole_frames(config))
+
+
+def vae(config: Config) -> Config[VAEConfig]:
+    """Sequential VAE."""
+    model = VAEConfig(frame=config.model.frame, sigma=config.model.sigma)
+    return Config(model, config.scene, config.test, whole_frames(config))
+
+
+def sqair(config: Config) -> Config[SQAIRConfig]:
+    """SQAIR."""
+    most = config.scene.objects[1] + 1
+    model = SQAIRConfig(
+        frame=config.model.frame,
+        slots=most,
+        discoveries=min(most, 3),
+        object_size=config.model.object_size,
+        sigma=config.model.sigma,
+    )
+    # One more object is taken for granted at first and doubted later: without it nothing is ever found.
+    train = replace(config.train, presence_prior=(1 - 1e-6, 0.5, config.train.steps))
+    return Config(model, config.scene, config.test, train)
+
+
+def whole_frames(config: Config) -> TrainConfig:
+    """How systems that see frames whole are trained: on the longest sequences from the first step on, for longer and
+    with more clips a step, which are cheap."""
+    train = config.train
+    longest = max(frames for _, frames in train.lengths)
+    return replace(
+        train, steps=2 * train.steps, cooldown=2 * train.cooldown, batch=2 * train.batch, lengths=((0, longest),)
+    )
+
+
+compare("sqair", sqair, SQAIR_ON)
+compare("vrnn", vrnn)
+compare("vae", vae)

@@ -1,4 +1,4 @@
-"""One thread per test process, and every shape that the rooms of `scalor.model` promise is checked as tests run."""
+"""One thread per test process, and every shape that the models' files promise is checked as tests run."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,5 +14,6 @@ if find_spec("beartype") is not None and not torch.cuda.is_available():
 
     # Not the loop over time itself: the checker's wrapper hides from torch.inference_mode that `stream` is a generator.
     rooms = [f"scalor.model.{file.stem}" for file in sorted(ROOMS.glob("[a-z]*.py")) if file.stem != "scalor"]
+    rooms += ["scalor.baselines.vrnn", "scalor.baselines.vae"]
     install_import_hook(rooms, "model.checking.checked")
 torch.set_num_threads(1)

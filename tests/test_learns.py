@@ -11,7 +11,7 @@ from scalor.evaluation import evaluate_tracks
 from scalor.presets import get_preset
 from scalor.schedule import anneals
 from scalor.training import checkpoint
-from scalor.training.step import METRICS, TrainingStep
+from scalor.training.step import TrainingStep
 
 
 @pytest.mark.slow
@@ -26,7 +26,7 @@ def test_some_hundred_steps_explain_two_thirds_of_what_a_black_frame_leaves() ->
     step = TrainingStep(config, scalor.SCALOR(config.model), scenes, device)
     black = scenes.clips(0, 64, 1).frames.square().mean()
     errors = [
-        float(step(number, anneals(config.train, number))[METRICS.index("squared_error")]) for number in range(900)
+        float(step(number, anneals(config.train, number))[step.names.index("squared_error")]) for number in range(900)
     ]
     assert sum(errors[-50:]) / 50 < black / 3
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from scalor.config import Config, ModelConfig
-from scalor.distributions import Relaxed
+from scalor import systems
+from scalor.config import Config, ModelConfig, SystemConfig
+from scalor.distributions import Noise, Relaxed
 from scalor.errors import InputError
+from scalor.interface import Annealed
 from scalor.model.scalor import SCALOR
 from scalor.presets import PRESETS, describe, get_preset
 
@@ -17,7 +19,10 @@ def small(model: ModelConfig) -> ModelConfig:
     return replace(model, slots=min(model.slots, 100))
 
 
-MODELS = {small(make().model): name for name, make in PRESETS.items()}
+OURS = [name for name, make in PRESETS.items() if make().system == "scalor"]
+THEIRS = [name for name in PRESETS if name not in OURS]
+MODELS = {small(get_preset(name).model): name for name in OURS}
+OTHER_MODELS = {get_preset(name).model: name for name in THEIRS}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -30,7 +35,7 @@ def test_a_preset_makes_its_config_and_describes_itself(name: str) -> None:
     assert config.scene.kind in name.split("-")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", OURS)
 def test_a_preset_has_room_for_its_objects(name: str) -> None:
     config = get_preset(name)
     for scene in (config.scene, config.test):
@@ -50,6 +55,31 @@ def test_every_distinct_model_takes_a_training_step(model: ModelConfig) -> None:
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
+
+
+@pytest.mark.parametrize("model", OTHER_MODELS, ids=OTHER_MODELS.values())
+def test_every_distinct_model_of_another_system_takes_a_training_step(model: SystemConfig) -> None:
+    torch.manual_seed(0)
+    network = systems.build(model)
+    normals, uniforms = network.noise_per_frame(model.frame)
+    noise = Noise(torch.randn(2, 1, normals), torch.rand(2, 1, uniforms))
+    now = Annealed(torch.tensor(1.0), torch.tensor(0.1), cut_gradients=False)
+    bound = network.bound(torch.rand(1, 2, 3, *model.frame), noise, now)
+    (-bound.elbo.mean()).backward()
+    assert set(bound.numbers) == set(network.reported)
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_preset_of_another_system_differs_from_ours_in_model_and_training_alone(name: str) -> None:
+    system, ours = name.split("-", 1)
+    config, other = get_preset(name), get_preset(ours)
+    assert config.system == system
+    assert (config.scene, config.test) == (other.scene, other.test)
+    assert config.model.sigma == other.model.sigma
+    assert describe(name).endswith(describe(ours))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 from scalor.cli import overrides
 from scalor.cli.main import as_json, print_json
 from scalor.errors import InputError
-from scalor.evaluation import report
+from scalor.evaluation import TrackingReport, report
 from scalor.presets import get_preset
 from scalor.training import checkpoint
 from scalor.training.loop import Job, TrainingResult, train_together, write_text
@@ -108,33 +108,33 @@ def rows(trained: list[Trained]) -> list[str]:
     names = ("steps", "seconds", "strict MOTA", "paper MOTA", "IoU MOTA", "HOTA", "count MAE", "MSE")
     lines = [f"{'run':<{width}}" + "".join(f"{name:>{len(name) + 4}}" for name in names)]
     for _, document, measured in trained:
-        tracking = measured.tracking
-        values = (
-            f"{document['step']}",
-            f"{document['seconds']:.0f}",
-            *(f"{gate.mota:.3f}" for gate in (tracking.strict, tracking.paper, tracking.iou)),
-            f"{tracking.hota:.3f}",
-            f"{tracking.count_mae:.3f}",
-            f"{measured.mse:.4f}",
-        )
+        tracking = ["-"] * 5  # a system without objects
+        if measured.tracking:
+            found = measured.tracking
+            figures = (found.strict.mota, found.paper.mota, found.iou.mota, found.hota, found.count_mae)
+            tracking = [f"{figure:.3f}" for figure in figures]
+        values = (f"{document['step']}", f"{document['seconds']:.0f}", *tracking, f"{measured.mse:.4f}")
         cells = "".join(f"{value:>{len(name) + 4}}" for name, value in zip(names, values, strict=True))
         lines.append(f"{document['folder']:<{width}}{cells}")
     return lines
 
 
 def spreads(trained: list[Trained]) -> list[str]:
-    """Of every preset that several seeds were trained of, the mean and the range of MOTA."""
+    """Of every preset that several seeds were trained of, the mean and the range of MOTA, or of what there is."""
     lines = []
     for preset in dict.fromkeys(run.preset for run in trained):
-        seeds = [run.measured.tracking for run in trained if run.preset == preset]
-        if len(seeds) > 1:
-            strict, paper = spread([one.strict.mota for one in seeds]), spread([one.paper.mota for one in seeds])
+        seeds = [run.measured for run in trained if run.preset == preset]
+        tracked = [one.tracking for one in seeds if one.tracking]
+        if len(tracked) > 1:
+            strict, paper = spread([one.strict.mota for one in tracked]), spread([one.paper.mota for one in tracked])
             lines.append(f"{preset}, {len(seeds)} seeds: strict MOTA {strict}, paper MOTA {paper}")
+        elif len(seeds) > 1:
+            lines.append(f"{preset}, {len(seeds)} seeds: MSE {spread([one.mse for one in seeds], 4)}")
     return lines
 
 
-def spread(values: list[float]) -> str:
-    return f"{sum(values) / len(values):.3f} ({min(values):.3f}..{max(values):.3f})"
+def spread(values: list[float], digits: int = 3) -> str:
+    return f"{sum(values) / len(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
@@ -161,24 +161,36 @@ def evaluate(arguments: argparse.Namespace) -> int:
 
 def table(measured: report.Report) -> str:
     """The figures a person looks for first."""
-    lines = [f"{'gate':<8}{'MOTA':>8}{'prec.':>8}{'recall':>8}{'IDF1':>8}{'switches':>10}"]
-    for name in ("paper", "strict", "iou"):
-        gate = getattr(measured.tracking, name)
-        lines.append(
-            f"{name:<8}{gate.mota:>8.3f}{gate.precision:>8.3f}{gate.recall:>8.3f}{gate.idf1:>8.3f}{gate.switches:>10d}"
-        )
-    tracking = measured.tracking
-    lines.append(
-        f"HOTA {tracking.hota:.3f}, count MAE {tracking.count_mae:.3f}, MSE {measured.mse:.4f}, "
-        f"{tracking.clips} unseen clips"
-    )
+    lines = gates(measured.tracking) if measured.tracking else []
+    objects = ""
+    if measured.tracking:
+        objects = f"HOTA {measured.tracking.hota:.3f}, count MAE {measured.tracking.count_mae:.3f}, "
+    lines.append(f"{objects}MSE {measured.mse:.4f}, {measured.clips} unseen clips")
     if measured.nll is not None:
         lines.append(f"NLL {measured.nll:.3f} nats per pixel ({measured.nll_samples} samples)")
     if measured.forecast:
-        forecast = measured.forecast
+        lines.append(ahead(measured.forecast))
+    return "\n".join(lines)
+
+
+def gates(tracking: TrackingReport) -> list[str]:
+    """A line a gate."""
+    lines = [f"{'gate':<8}{'MOTA':>8}{'prec.':>8}{'recall':>8}{'IDF1':>8}{'switches':>10}"]
+    for name in ("paper", "strict", "iou"):
+        gate = getattr(tracking, name)
         lines.append(
-            f"centre error {len(forecast.centre)} frames ahead: {forecast.centre[-1]:.2f} px "
+            f"{name:<8}{gate.mota:>8.3f}{gate.precision:>8.3f}{gate.recall:>8.3f}{gate.idf1:>8.3f}{gate.switches:>10d}"
+        )
+    return lines
+
+
+def ahead(forecast: report.Forecast) -> str:
+    """How far off the last imagined frame is: by its centres, or by its pixels where there are no objects."""
+    steps = f"{len(forecast.mse)} frames ahead"
+    if forecast.centre and forecast.centre_constant_velocity and forecast.centre_copy_last:
+        return (
+            f"centre error {steps}: {forecast.centre[-1]:.2f} px "
             f"(constant velocity {forecast.centre_constant_velocity[-1]:.2f}, "
             f"copying {forecast.centre_copy_last[-1]:.2f})"
         )
-    return "\n".join(lines)
+    return f"MSE {steps}: {forecast.mse[-1]:.4f} (copying {forecast.mse_copy_last[-1]:.4f})"

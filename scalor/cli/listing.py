@@ -5,6 +5,7 @@ import json
 
 from scalor import presets as library
 from scalor.cli.main import print_json
+from scalor.config import ModelConfig
 from scalor.training import checkpoint
 
 
@@ -14,6 +15,7 @@ def presets(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(config)
             return 0
+        print(f"{'system':<32} {json.dumps(config.pop('system'))}")
         for section, values in config.items():
             for name, value in values.items():
                 print(f"{section + '.' + name:<32} {json.dumps(value)}")
@@ -43,6 +45,10 @@ def info(arguments: argparse.Namespace) -> int:
     for name, value in found.provenance.items():
         print(f"{name:<12} {value}")
     model = found.config.model
+    print(f"{'system':<12} {model.system}")
+    if not isinstance(model, ModelConfig):
+        print(f"{'frames':<12} {model.frame[0]}x{model.frame[1]}")
+        return 0
     print(
         f"{'frames':<12} {model.frame[0]}x{model.frame[1]}, grid {model.grid[0]}x{model.grid[1]}, or any size "
         f"in cells of {model.cell[0]}x{model.cell[1]} px"

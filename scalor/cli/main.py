@@ -82,6 +82,14 @@ def parser() -> Parser:
 
     track = command("track", "Track a video: boxes, identities, overlay.", weights="shapes-md", out="tracked")
     track.add_argument("video", help="video file, folder of images, or .npy array [T, H, W, 3]")
+    track.add_argument(
+        "--object-size",
+        type=height_and_width,
+        metavar="HxW",
+        default=None,
+        help="for --weights classical-colour, classical-foreground or classical-motion, which learn nothing: typical "
+        "height and width of an object, pixels",
+    )
     track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     track.add_argument("--masks", action="store_true", help="also write every object's pixels to masks.npz")
 
@@ -101,7 +109,9 @@ def parser() -> Parser:
     generate.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
 
     evaluate = command("evaluate", "Measure a model on unseen clips of its test scenes.")
-    evaluate.add_argument("weights", help="shipped name, run folder or .safetensors file")
+    evaluate.add_argument(
+        "weights", help="shipped name, run folder or .safetensors file; with --preset also classical-colour or its like"
+    )
     evaluate.add_argument("--clips", type=positive, default=64, help="clips; the benchmark uses 1000")
     evaluate.add_argument("--nll-samples", type=natural, default=0, help="samples for the likelihood bound; 0: none")
     evaluate.add_argument("--preset", default=None, help="use this preset's test scenes instead of the model's own")
@@ -163,6 +173,16 @@ def probability(text: str) -> float:
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
     return value
+
+
+def height_and_width(text: str) -> tuple[float, float]:
+    try:
+        height, width = map(float, text.split("x"))
+    except ValueError:
+        height = width = math.nan
+    if not (0 < height < math.inf and 0 < width < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a height and a width in pixels, for example 9x9")
+    return height, width
 
 
 def settings_help() -> str:
@@ -228,11 +248,13 @@ def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    from scalor.cli import learning, listing, reproducing, seeing
+    from scalor.cli import classical, learning, listing, reproducing, seeing
 
     match arguments.command:
         case "train":
             return learning.train(arguments, overrides)
+        case "evaluate" if classical.is_classical(arguments.weights):
+            return classical.evaluate_named(arguments)
         case "evaluate":
             return learning.evaluate(arguments)
         case "reproduce":

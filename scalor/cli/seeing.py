@@ -3,7 +3,8 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from scalor.cli.classical import is_classical, tracker_for_video
 from scalor.cli.learning import table
 from scalor.cli.main import print_json
 from scalor.data.scenes import Scenes
@@ -31,13 +33,13 @@ FPS = 6
 
 
 def track(arguments: argparse.Namespace) -> int:
-    model = checkpoint.load(arguments.weights, arguments.device, arguments.slots)
+    stream = streaming(arguments)
     folder = open_folder(arguments.out)
     start = time.monotonic()
 
     with tqdm(iterate_frames(arguments.video), file=sys.stderr, unit="frame", leave=False) as pictures:
         frames = (torch.tensor(picture).permute(2, 0, 1).float() / 255 for picture in pictures)
-        seen = list(model.stream(frames, arguments.masks))
+        seen = list(stream(frames))
     if len(seen) < 2:
         raise InputError(f"video {arguments.video} has {len(seen)} frame: tracking needs at least 2.")
     tracks = join_tracks(seen)
@@ -61,6 +63,19 @@ def track(arguments: argparse.Namespace) -> int:
     )
 
 
+def streaming(arguments: argparse.Namespace) -> Callable[[Iterable[object]], Iterator[Tracks]]:
+    """What tracks frame by frame: the classical tracker or the model that the weights name."""
+    if is_classical(arguments.weights):
+        return tracker_for_video(arguments).stream
+    if arguments.object_size is not None:
+        raise InputError(
+            f"weights is {arguments.weights!r}: a trained model knows how large objects are, so leave "
+            "--object-size out, or choose --weights classical-colour or its like."
+        )
+    model = checkpoint.load_tracker(arguments.weights, arguments.device, arguments.slots)
+    return partial(model.stream, masks=arguments.masks)
+
+
 def overlaid(video: str, tracks: Tracks) -> Iterator[np.ndarray]:
     """The video again with its tracks drawn, one frame at a time."""
     for t, picture in enumerate(iterate_frames(video)):
@@ -71,6 +86,11 @@ def overlaid(video: str, tracks: Tracks) -> Iterator[np.ndarray]:
 def generate(arguments: argparse.Namespace) -> int:
     path = checkpoint.find(arguments.weights)
     model = checkpoint.load(path, arguments.device)
+    if not isinstance(model, SCALOR):
+        raise InputError(
+            f"weights {arguments.weights} are of a {model.config.system}: `scalor generate` imagines with SCALOR; "
+            "give its weights, such as shapes-md."
+        )
     folder = open_folder(arguments.out)
     torch.manual_seed(arguments.seed)
     observe, horizon = arguments.observe, arguments.horizon

@@ -1,4 +1,7 @@
-"""Run a model on unseen clips of its test scenes and put every metric into one record."""
+"""Run a model on unseen clips of its test scenes and put every metric into one record.
+
+A system without objects is measured by its frames alone.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -6,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from torch import Tensor
 from tqdm import tqdm
 
-from scalor.config import Config
+from scalor.config import Config, SystemConfig
 from scalor.data.clip import Clip
 from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
@@ -21,7 +26,8 @@ from scalor.evaluation.prediction import (
     copy_last_frame,
     frame_errors,
 )
-from scalor.model.scalor import SCALOR
+from scalor.interface import Model, Tracker
+from scalor.tracks import Tracks
 
 TEST_SEED = 0
 """Whatever a model was trained with, it is tested on the same clips."""
@@ -29,16 +35,16 @@ TEST_SEED = 0
 
 @dataclass(frozen=True)
 class Forecast:
-    """Errors of imagined frames, step by step after the last observed one."""
+    """Errors of imagined frames, step by step after the last observed one; none of objects where there are none."""
 
     observe: int
     mse: list[float]
     mse_copy_last: list[float]
-    centre: list[float]
+    centre: list[float] | None
     """Mean distance of forecast and true centres, pixels, over the objects not lost."""
-    centre_copy_last: list[float]
-    centre_constant_velocity: list[float]
-    lost: list[int]
+    centre_copy_last: list[float] | None
+    centre_constant_velocity: list[float] | None
+    lost: list[int] | None
     """Objects followed when the forecast began that it no longer shows."""
 
 
@@ -46,7 +52,9 @@ class Forecast:
 class Report:
     """Everything measured on a test set."""
 
-    tracking: TrackingReport
+    tracking: TrackingReport | None
+    """None for a system without objects."""
+    clips: int
     mse: float
     """Mean squared error of the reconstruction, pixels in [0, 1]."""
     nll: float | None
@@ -56,7 +64,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            **self.tracking.to_dict(),
+            **(self.tracking.to_dict() if self.tracking else {}),
+            "clips": self.clips,
             "mse": self.mse,
             "nll": self.nll,
             "nll_samples": self.nll_samples,
@@ -65,8 +74,8 @@ class Report:
 
 
 def evaluate(
-    model: SCALOR,
-    config: Config,
+    model: Model,
+    config: Config[SystemConfig],
     clips: int = 64,
     batch: int = 32,
     nll_samples: int = 0,
@@ -77,16 +86,21 @@ def evaluate(
     counts, squared, nats = TrackingCounts(), 0.0, 0.0
     forecast = ForecastSums(observe)
     for clip in test_clips(model, config, clips, batch, quiet):
-        seen = model.reconstruct(clip.frames)
-        counts += count_tracks(seen.tracks, clip.truth, config.test.size)
-        squared += float((seen.frames - clip.frames).square().mean((1, 2, 3, 4)).sum())
+        if isinstance(model, Tracker):
+            tracked = model.reconstruct(clip.frames)
+            counts += count_tracks(tracked.tracks, clip.truth, config.test.size)
+            pictures = tracked.frames
+        else:
+            pictures = model.reconstruct(clip.frames).frames
+        squared += float((pictures - clip.frames).square().mean((1, 2, 3, 4)).sum())
         if nll_samples:
-            nats -= float(model.log_likelihood(clip.frames, nll_samples, config.train.presence_prior[1]).sum())
+            nats -= float(log_likelihood(model, config, clip, nll_samples).sum())
         if config.test.length > observe:
             forecast.add(model, clip, config.test.size)
     pixels = config.test.frame[0] * config.test.frame[1]
     return Report(
-        tracking=counts.report(),
+        tracking=counts.report() if isinstance(model, Tracker) else None,
+        clips=clips,
         mse=squared / clips,
         nll=nats / clips / pixels if nll_samples else None,
         nll_samples=nll_samples,
@@ -94,7 +108,13 @@ def evaluate(
     )
 
 
-def test_clips(model: SCALOR, config: Config, clips: int, batch: int, quiet: bool) -> Iterator[Clip]:
+def log_likelihood(model: Model, config: Config[SystemConfig], clip: Clip, samples: int) -> Float[Tensor, " B"]:
+    if isinstance(model, Tracker):
+        return model.log_likelihood(clip.frames, samples, config.train.presence_prior[1])
+    return model.log_likelihood(clip.frames, samples)
+
+
+def test_clips(model: Model, config: Config[SystemConfig], clips: int, batch: int, quiet: bool) -> Iterator[Clip]:
     """The test set in batches, on the model's device."""
     device = next(model.parameters()).device
     scenes = Scenes(config.test, TEST_SEED, "test", device)
@@ -110,21 +130,32 @@ class ForecastSums:
         self.squares: dict[str, np.ndarray] = {}
         self.centres: dict[str, CentreErrors] = {}
 
-    def add(self, model: SCALOR, clip: Clip, size: float) -> None:
-        observe, length = self.observe, clip.frames.shape[1]
-        future = clip.frames[:, observe:]
-        rollout = model.generate(clip.frames, observe, length - observe, estimator=Mode())
+    def add(self, model: Model, clip: Clip, size: float) -> None:
+        horizon = clip.frames.shape[1] - self.observe
+        if isinstance(model, Tracker):
+            rollout = model.generate(clip.frames, self.observe, horizon, estimator=Mode())
+            self.add_centres(rollout.tracks, clip, size)
+            frames = rollout.frames
+        else:
+            frames = model.generate(clip.frames, self.observe, horizon, estimator=Mode()).frames
+        self.add_frames(frames, clip)
+
+    def add_frames(self, imagined: Float[Tensor, "B T 3 H W"], clip: Clip) -> None:
+        future = clip.frames[:, self.observe :]
         self.clips += len(future)
         for name, frames in {
-            "model": rollout.frames[:, observe:],
-            "copy_last": copy_last_frame(clip.frames, observe),
+            "model": imagined[:, self.observe :],
+            "copy_last": copy_last_frame(clip.frames, self.observe),
         }.items():
             errors = frame_errors(frames, future) * len(future)
             self.squares[name] = self.squares.get(name, 0.0) + errors
+
+    def add_centres(self, imagined: Tracks, clip: Clip, size: float) -> None:
+        observe, length = self.observe, clip.frames.shape[1]
         for name, tracks in {
-            "model": rollout.tracks,
-            "copy_last": copy_last_boxes(rollout.tracks, observe, length),
-            "constant_velocity": constant_velocity(rollout.tracks, observe, length),
+            "model": imagined,
+            "copy_last": copy_last_boxes(imagined, observe, length),
+            "constant_velocity": constant_velocity(imagined, observe, length),
         }.items():
             found = centre_errors(tracks, clip.truth, size, observe)
             self.centres[name] = self.centres[name] + found if name in self.centres else found
@@ -134,8 +165,11 @@ class ForecastSums:
             observe=self.observe,
             mse=(self.squares["model"] / self.clips).tolist(),
             mse_copy_last=(self.squares["copy_last"] / self.clips).tolist(),
-            centre=self.centres["model"].mean.tolist(),
-            centre_copy_last=self.centres["copy_last"].mean.tolist(),
-            centre_constant_velocity=self.centres["constant_velocity"].mean.tolist(),
-            lost=self.centres["model"].lost.tolist(),
+            centre=self.centre("model"),
+            centre_copy_last=self.centre("copy_last"),
+            centre_constant_velocity=self.centre("constant_velocity"),
+            lost=self.centres["model"].lost.tolist() if self.centres else None,
         )
+
+    def centre(self, name: str) -> list[float] | None:
+        return self.centres[name].mean.tolist() if self.centres else None

@@ -13,11 +13,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scalor.config import require
-from scalor.distributions import Estimator, Exact, Mode
+from scalor.config import ModelConfig, require
+from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.errors import InputError
+from scalor.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.model.captured import CapturedStep
-from scalor.model.elbo import Explained, explain
+from scalor.model.elbo import Activity, ElboTerms, Explained, explain
 from scalor.model.encoders import Memory
 from scalor.model.frames import check_frames
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
@@ -29,6 +30,8 @@ PRESENCE_PRIOR = 1e-4
 """Prior probability of a discovery per cell once training has annealed it (paper: toy scenes)."""
 FILLED = 0.25
 """The share of the frame that the objects of a scene from nothing would cover side by side."""
+NEGLIGIBLE = 1e-6
+"""A proposal of so little presence changes nothing that float32 can tell: the CPU does not look at it closely."""
 FRAMES_BEFORE_CAPTURE = 20
 """Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
 
@@ -55,8 +58,36 @@ def gather_rollout(frames: list[Tensor], backgrounds: list[Tensor], sightings: l
     return Rollout(torch.stack(frames, 1).clamp(0, 1), torch.stack(backgrounds, 1), tracks)
 
 
-class SCALOR(World):
+class SCALOR(World, Tracker):
     """The world model: `track`, `stream`, `generate`, `imagine`, `elbo`, `log_likelihood`."""
+
+    config: ModelConfig
+    reported = (*ElboTerms.__dataclass_fields__, *Activity.__dataclass_fields__)
+
+    def bound(
+        self,
+        video: Float[Tensor, "B T 3 H W"],
+        noise: Noise,
+        now: Annealed,
+        follow: Callable[..., Seen] | None = None,
+    ) -> Bound:
+        """The evidence lower bound as it is trained on. A compiled `follow` may stand in for the model's own."""
+        if follow is None and not video.is_cuda:
+            follow = partial(self.follow, spare_below=NEGLIGIBLE)
+        relaxed = Relaxed(now.temperature, noise)
+        explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, follow)
+        numbers = {**explained.terms.to_dict(), **explained.activity.to_dict()}
+        return Bound(explained.terms.elbo, numbers)
+
+    def compiled_bound(self) -> BoundFunction:
+        from scalor.training.compiled import CompiledFollow  # only a training compiles
+
+        compiled = CompiledFollow(self)
+
+        def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
+            return self.bound(video, noise, now, partial(compiled, compiled.weights()))
+
+        return bound
 
     def elbo(
         self,

@@ -1,7 +1,8 @@
 """What there is to reproduce: the tables, and the settings of each.
 
-A setting is a preset by its name; the ablation's four are one preset with mechanisms switched off. On the command
-line `shapes-` may be left out: `md` is `shapes-md`, `paper-md` is `paper-shapes-md`.
+A setting is a preset by its name; the ablation's four are one preset with mechanisms switched off, and those of the
+classical trackers are presets whose scenes these trackers are tested on. On the command line `shapes-` may be left out:
+`md` is `shapes-md`, `paper-md` is `paper-shapes-md`, `md-classical-colour` is `shapes-md-classical-colour`.
 """
 
 import difflib
@@ -29,6 +30,12 @@ class Setting:
     attention: bool = True
     curve: bool = False
     """Its training is evaluated on the way."""
+    detect: str = ""
+    """Nothing is trained: the classical tracker that detects in this way is measured."""
+
+    @property
+    def system(self) -> str:
+        return f"classical, {self.detect}" if self.detect else "SCALOR"
 
     def config(self, seed: int) -> Config:
         config = get_preset(self.preset or self.name)
@@ -41,6 +48,16 @@ class Setting:
             attention=self.attention and config.model.attention,
         )
         return replace(config, model=model, train=train)
+
+
+COMPARED = ("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-vhd", "shapes-background")
+"""Scenes on which the classical trackers are measured too."""
+CLASSICAL = ("colour", "foreground")
+
+
+def classical(name: str, detect: str) -> str:
+    """The setting of a classical tracker on the scenes of another."""
+    return f"{name}-classical-{detect}"
 
 
 SETTINGS = {
@@ -67,6 +84,7 @@ SETTINGS = {
         Setting("mnist-unseen", "other digits: 0-5, then 6-9"),
         Setting("shapes-dense-discovery", "10-15 new shapes at three frames"),
         Setting("mnist-occlusion", "digits that cross each other often"),
+        *(Setting(classical(name, way), name, name, detect=way) for name in COMPARED for way in CLASSICAL),
     )
 }
 
@@ -74,6 +92,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tracking": (
         *("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-vhd", "mnist-vld", "mnist-ld", "mnist-md"),
         *("shapes-background", "shapes-length", "paper-shapes-md", "paper-shapes-hd", "paper-shapes-vhd"),
+        *(classical(name, way) for name in COMPARED for way in CLASSICAL),
     ),
     "likelihood": (*("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "mnist-vld", "mnist-ld", "mnist-md"),),
     "ablation": (
@@ -89,7 +108,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing to measure: a setting of a table, trained with a seed."""
+    """One thing to measure: a setting of a table, trained with a seed (0 where nothing is trained)."""
 
     table: str
     setting: Setting
@@ -117,7 +136,7 @@ def choose(tables: Sequence[str], settings: Sequence[str], seeds: Sequence[int])
         for table in names
         for name in TABLES[table]
         if name in wanted
-        for seed in dict.fromkeys(seeds)
+        for seed in ([0] if SETTINGS[name].detect else dict.fromkeys(seeds))
     ]
 
 

@@ -80,9 +80,10 @@ def origin(documents: Sequence[Document], table: str) -> str:
         return f"Nothing measured yet: `scalor reproduce {table}` does it."
     clips = listed(document["evaluation_provenance"]["clips"] for document in documents)
     seeds = listed(document["seed"] for document in documents)
+    trainings = [document["training_provenance"] for document in documents if document["training_provenance"]]
     return (
         f"Measured by {made_by([document['evaluation_provenance'] for document in documents])}; "
-        f"trained by {made_by([document['training_provenance'] for document in documents])}; "
+        f"{f'trained by {made_by(trainings)}' if trainings else 'nothing trained'}; "
         f"seeds {seeds}{f'; {clips} clips' if clips else ''}."
     )
 

@@ -1,4 +1,4 @@
-"""From the weights of a training to the figures of a table: one function a table."""
+"""From the weights of a training, or a classical tracker, to the figures of a table: one function a table."""
 
 import json
 import statistics
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from scalor.baselines import classical
+from scalor.baselines.classical import ClassicalTracker
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
@@ -19,7 +21,6 @@ from scalor.reproduce.catalogue import Cell
 from scalor.reproduce.results import Document, Order
 from scalor.training import checkpoint
 
-SYSTEM = "SCALOR"
 FORECAST_LENGTH = 20
 """Frames of a clip of which five are observed and the rest imagined."""
 OBJECTS = (4, 8, 16, 32, 64)
@@ -28,23 +29,36 @@ TIMED_FRAMES = 60
 
 
 def measure(cell: Cell, folder: Path, order: Order) -> Document:
-    """The whole document of a result."""
-    file = folder / checkpoint.MODEL_FILE
-    origin = checkpoint.read(file).provenance
+    """The whole document of a result, from the weights in a folder."""
+    origin = checkpoint.read(folder / checkpoint.MODEL_FILE).provenance
     torch.manual_seed(report.TEST_SEED)
     start = time.monotonic()
     figures = MEASURES[cell.table](cell, folder, order)
     seconds = time.monotonic() - start
+    return document(cell, order, figures, {"seconds": None, "side_by_side": None, **origin}, seconds)
+
+
+def measure_classical(cell: Cell, order: Order) -> Document:
+    """The whole document of a result for which nothing is trained."""
+    scene = cell.config.test
+    tracker = ClassicalTracker((scene.size, scene.size), cell.setting.detect)
+    start = time.monotonic()
+    tracking = classical.evaluate(tracker, scene, order.clips)
+    seconds = time.monotonic() - start
+    return document(cell, order, {"metrics": {**tracking.to_dict(), "mse": None}}, None, seconds)
+
+
+def document(cell: Cell, order: Order, figures: Document, training: Document | None, seconds: float) -> Document:
     asked = order.asked(cell)
-    here = checkpoint.provenance(cell.config, int(origin["step"]), order.device)
+    here = checkpoint.provenance(cell.config, 0, order.device if training else torch.device("cpu"))
     return {
         "table": cell.table,
         "setting": cell.setting.name,
         "preset": cell.setting.preset or cell.setting.name,
-        "system": SYSTEM,
+        "system": cell.setting.system,
         "seed": cell.seed,
         **figures,
-        "training_provenance": {"seconds": None, "side_by_side": None, **origin},
+        "training_provenance": training,
         "evaluation_provenance": {
             **{name: here[name] for name in ("command", "commit", "hardware", "torch", "date")},
             "seconds": seconds,
@@ -56,7 +70,8 @@ def measure(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def load(folder: Path, order: Order, slots: int | None = None) -> SCALOR:
-    return checkpoint.load(folder / checkpoint.MODEL_FILE, order.device, slots)
+    model: SCALOR = checkpoint.load(folder / checkpoint.MODEL_FILE, order.device, slots)
+    return model
 
 
 def evaluate(model: SCALOR, config: Config, order: Order, nll_samples: int = 0) -> Document:

@@ -1,4 +1,5 @@
-"""Figures that are quoted and not made here: the paper's own, and those of a classical tracker.
+"""Figures that are quoted and not made here: the paper's own, and those of a classical tracker that stand in until
+ours is measured.
 
 The paper's are for its own data, which was never released; scores are shares of 1, where the paper writes per cent.
 """
@@ -31,7 +32,7 @@ class Likely:
 
 @dataclass(frozen=True)
 class Classical:
-    """MOTA of a colour-aware classical tracker on 24 clips of our shapes."""
+    """MOTA of another colour-aware classical tracker on 24 clips of our shapes."""
 
     paper_mota: float
     strict_mota: float

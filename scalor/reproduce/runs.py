@@ -56,6 +56,8 @@ def alike(config: Config) -> Iterator[tuple[str, Config]]:
 
 def differing_field(one: Config, other: Config) -> str | None:
     """The first setting by which two trainings differ."""
+    if one.system != other.system:
+        return "model.system"
     for section in ("model", "scene", "train"):
         a, b = getattr(one, section), getattr(other, section)
         for field in fields(a):

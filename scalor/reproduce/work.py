@@ -15,7 +15,7 @@ from scalor.errors import InputError
 from scalor.files import open_folder
 from scalor.reproduce import results
 from scalor.reproduce.catalogue import Cell
-from scalor.reproduce.measuring import measure
+from scalor.reproduce.measuring import measure, measure_classical
 from scalor.reproduce.results import Document, Order
 from scalor.reproduce.runs import Training, locate
 from scalor.signals import Stopped, stop_signals_raised
@@ -46,21 +46,26 @@ def work(cells: Sequence[Cell], order: Order) -> Outcome:
     found = {cell: results.kept(cell, order) for cell in cells}
     missing = [cell for cell in cells if found[cell] is None]
     here, left_out = with_their_data(missing, nothing_else=all(needs_digits(cell) for cell in cells))
-    trainings = {cell: locate(cell.config, order.runs) for cell in here}
+    trainings = {cell: locate(cell.config, order.runs) for cell in here if not cell.setting.detect}
     broken: list[str] = []
 
+    def make(cell: Cell, document: Document) -> None:
+        found[cell] = results.write(cell, order, document)
+        tqdm.write(f"made {order.path(cell)}", file=sys.stderr)
+
     def finish(trained: set[Training]) -> None:
-        for cell in here:
-            if trainings[cell] not in trained:
+        for cell, training in trainings.items():
+            if training not in trained:
                 continue
             try:
-                found[cell] = results.write(cell, order, measure(cell, trainings[cell].folder, order))
+                make(cell, measure(cell, training.folder, order))
             except InputError as error:
                 broken.append(f"{cell.table} of {cell.name}: {error}")
-                continue
-            tqdm.write(f"made {order.path(cell)}", file=sys.stderr)
 
     with stop_signals_raised():
+        for cell in here:
+            if cell.setting.detect:
+                make(cell, measure_classical(cell, order))
         finish({training for training in trainings.values() if training.finished})
         untrained = [training for training in dict.fromkeys(trainings.values()) if not training.finished]
         for first in range(0, len(untrained), TOGETHER):

@@ -22,9 +22,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
-from scalor.config import Config, SceneConfig
+from scalor import systems
+from scalor.config import Config, SceneConfig, SystemConfig
 from scalor.errors import InputError
-from scalor.model.scalor import SCALOR
+from scalor.interface import Model, Tracker
 
 FORMAT = "scalor-1"
 MODEL_FILE, RESUME_FILE = "model.safetensors", "resume.safetensors"
@@ -36,7 +37,7 @@ WEIGHTS = Path(__file__).parent.parent / "weights"
 class Checkpoint:
     """What a file holds."""
 
-    config: Config
+    config: Config[Any]
     provenance: dict[str, Any]
     tensors: dict[str, Tensor]
 
@@ -46,7 +47,9 @@ class Checkpoint:
         return {name: tensor for name, tensor in self.tensors.items() if not name.startswith("training/")}
 
 
-def provenance(config: Config, step: int, device: torch.device, command: str | None = None) -> dict[str, Any]:
+def provenance(
+    config: Config[SystemConfig], step: int, device: torch.device, command: str | None = None
+) -> dict[str, Any]:
     """Where weights come from: enough to make them again.
 
     A training adds `seconds`, its time over all resumptions, and `side_by_side`, the most runs trained together.
@@ -89,7 +92,7 @@ def commit() -> str:
     return found.stdout.strip() if found.returncode == 0 else "unknown"
 
 
-def write(path: Path, tensors: dict[str, Tensor], config: Config, origin: dict[str, Any]) -> None:
+def write(path: Path, tensors: dict[str, Tensor], config: Config[SystemConfig], origin: dict[str, Any]) -> None:
     """Write beside, flush to the disk, then rename: the file under the final name is always whole."""
     header = {"format": FORMAT, "config": json.dumps(config.to_dict()), "provenance": json.dumps(origin)}
     data = to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, header)
@@ -152,7 +155,7 @@ def find(name_or_path: str | Path) -> Path:
     return path
 
 
-def fill(model: SCALOR, tensors: dict[str, Tensor], path: Path) -> None:
+def fill(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
     """Load weights that fit exactly, or say what does not."""
     own = model.state_dict()
     missing, extra = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
@@ -170,7 +173,7 @@ def fill(model: SCALOR, tensors: dict[str, Tensor], path: Path) -> None:
     model.load_state_dict(tensors)
 
 
-def save(model: SCALOR, path: str | Path, config: Config | None = None) -> None:
+def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = None) -> None:
     """Write a model's weights; `config` is the whole run's, where there is one."""
     scene = SceneConfig(frame=model.config.frame)
     whole = config or Config(model=model.config, scene=scene, test=scene)
@@ -178,17 +181,32 @@ def save(model: SCALOR, path: str | Path, config: Config | None = None) -> None:
     write(Path(path), dict(model.state_dict()), whole, origin)
 
 
-def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> SCALOR:
-    """A trained model, by shipped name (`shapes-md`), run folder or file.
+def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Any:
+    """A trained model, by shipped name (`shapes-md`), run folder or file: a `SCALOR`, or whatever system it is of.
 
     `slots` changes the most objects followed at once: no weight depends on it.
     """
     path = find(name_or_path)
     checkpoint = read(path)
-    config = checkpoint.config.model if slots is None else replace(checkpoint.config.model, slots=slots)
-    model = SCALOR(config)
+    config = checkpoint.config.model
+    if slots is not None:
+        if not hasattr(config, "slots"):
+            raise InputError(f"slots is {slots}: weights {name_or_path} are of a {config.system}, which has none.")
+        config = replace(config, slots=slots)
+    model = systems.build(config)
     fill(model, {name: tensor.float() for name, tensor in checkpoint.weights.items()}, path)
     return model.to(pick_device(device)).eval()
+
+
+def load_tracker(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Tracker:
+    """A trained model that knows objects; weights of a system that does not are refused."""
+    model = load(name_or_path, device, slots)
+    if not isinstance(model, Tracker):
+        raise InputError(
+            f"weights {name_or_path} are of a {model.config.system}, which sees frames and no objects: give weights "
+            "of a system that tracks, such as shapes-md."
+        )
+    return model
 
 
 def pick_device(name: str | torch.device) -> torch.device:

@@ -1,23 +1,24 @@
 """Guards: say in a sentence, with the remedy, when training goes a way it will not come back from."""
 
-from scalor.config import Config
+from scalor.config import Config, ModelConfig, SystemConfig
 from scalor.schedule import anneals
 
 PATIENCE = 1_000
 """Steps before a guard speaks: an untrained model may still find its way."""
 
 
-def warnings(config: Config, step: int, metrics: dict[str, float]) -> list[str]:
-    """The sentences that the means of the last stretch of steps call for."""
-    if step < PATIENCE:
+def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float]) -> list[str]:
+    """The sentences that the means of the last stretch of steps call for; only SCALOR's ways are known here."""
+    model = config.model
+    if step < PATIENCE or not isinstance(model, ModelConfig):
         return []
     found = []
     fewest = max(0.3, 0.1 * config.scene.objects[0])
     if metrics["objects"] < fewest:
-        culprit = "the background explains everything" if config.model.background else "nothing is found"
+        culprit = "the background explains everything" if model.background else "nothing is found"
         found.append(
             f"foreground collapse: {metrics['objects']:.2f} objects per frame, {culprit}. Remedies: check that "
-            f"model.object_size {config.model.object_size} fits the objects; lower model.sigma; anneal "
+            f"model.object_size {model.object_size} fits the objects; lower model.sigma; anneal "
             "train.presence_prior more slowly; with a background, lower model.background_dim."
         )
     length = anneals(config.train, max(0, step - config.train.log_every)).length  # of the whole stretch
@@ -30,11 +31,11 @@ def warnings(config: Config, step: int, metrics: dict[str, float]) -> list[str]:
     if metrics["turned_away"] > 0.05:
         found.append(
             f"slots run out: {metrics['turned_away']:.2f} births per frame found no free slot. Remedy: raise "
-            f"model.slots above {config.model.slots}."
+            f"model.slots above {model.slots}."
         )
     if metrics["crowded_out"] > 0.5:
         found.append(
             f"proposals saturate: {metrics['crowded_out']:.2f} cells per frame wanted a birth beyond "
-            f"model.proposals {config.model.proposals}. Remedy: raise it."
+            f"model.proposals {model.proposals}. Remedy: raise it."
         )
     return found

@@ -16,31 +16,34 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from scalor.config import Config
+from scalor import systems
+from scalor.config import Config, SystemConfig
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import open_folder
-from scalor.model.scalor import SCALOR
+from scalor.interface import Model
 from scalor.schedule import anneals
 from scalor.signals import stop_signals
 from scalor.training import checkpoint, guards
 from scalor.training.pictures import Pictures
-from scalor.training.step import METRICS, TrainingStep
+from scalor.training.step import TrainingStep
+from scalor.training.warming import warm
 
 BAD_STEPS = 50
 """So many steps without a finite gradient in a row end the run."""
 EVALUATED = (
     *("strict_mota", "paper_mota", "iou_mota", "propagation_rate", "discoveries_per_clip", "count_mae", "mse"),
 )
-"""What an evaluation during training writes down, besides the step and the seconds of training so far."""
+"""What an evaluation during training writes down, besides the step and the seconds of training so far; without objects
+only the last."""
 
 
 @dataclass(frozen=True)
 class Job:
     """What to train, and the folder to train it into."""
 
-    config: Config
+    config: Config[SystemConfig]
     folder: Path
 
 
@@ -48,7 +51,7 @@ class Job:
 class TrainingResult:
     """How a training ended."""
 
-    model: SCALOR
+    model: Model
     step: int
     skipped: int
     seconds: float
@@ -60,12 +63,12 @@ class TrainingResult:
 Outcome = TrainingResult | InputError
 
 
-def make_scenes(config: Config, split: str, device: torch.device) -> Scenes:
+def make_scenes(config: Config[SystemConfig], split: str, device: torch.device) -> Scenes:
     return Scenes(config.scene if split == "train" else config.test, config.train.seed, split, device)
 
 
 def train(
-    config: Config, folder: Path, device: torch.device, resume: bool = False, quiet: bool = False
+    config: Config[SystemConfig], folder: Path, device: torch.device, resume: bool = False, quiet: bool = False
 ) -> TrainingResult:
     """Train a model into `folder`; with `resume`, go on from what is there."""
     (outcome,) = train_together([Job(config, folder)], device, resume, quiet)
@@ -85,6 +88,7 @@ def train_together(
     """
     claim_all([job.folder for job in jobs], resume)
     checkpoint.commit()
+    warm([job.config for job in jobs], device, quiet)
     clock = Clock(device)
     streams = [torch.cuda.Stream(device) if device.type == "cuda" else None for _ in jobs]
     runs = []
@@ -108,7 +112,7 @@ def train_together(
 class Run(NamedTuple):
     """A training that is ready for its next step."""
 
-    config: Config
+    config: Config[SystemConfig]
     folder: Path
     label: str
     """Tells the run from those beside it; empty when it is alone."""
@@ -135,7 +139,7 @@ class History(NamedTuple):
 def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Clock", side_by_side: int) -> Run:
     config, folder = job.config, job.folder
     torch.manual_seed(config.train.seed)  # right here: the weights must not depend on who was made before
-    model = SCALOR(config.model).to(device)
+    model = systems.build(config.model).to(device)
     step = TrainingStep(config, model, make_scenes(config, "train", device), device)
     before = restore(folder, config, step) if resume else History()
     write_config(folder, config)
@@ -166,7 +170,7 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
     """The loop itself, with a pause after every step. A signal in `stop` ends it with the next one."""
     config, step, first = run.config, run.step, run.before.step
     start, skipped, done = run.clock.seconds(), 0, first
-    sums = torch.zeros(len(METRICS), device=step.device)
+    sums = torch.zeros_like(step.metrics)
     warned: set[str] = set()
     for number in range(first, config.train.steps):
         now = anneals(config.train, number)
@@ -176,11 +180,12 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
         last = done == config.train.steps or bool(stop)
         if done % config.train.log_every == 0 or last:
             steps_in_sum = min(number % config.train.log_every + 1, done - first)
-            means = dict(zip(METRICS, (sums / steps_in_sum).tolist(), strict=True))
+            means = dict(zip(step.names, (sums / steps_in_sum).tolist(), strict=True))
             sums.zero_()
             skipped += round(means["skipped"] * steps_in_sum)
             run.log.write({"step": done, **means, "length": now.length, "temperature": now.temperature})
-            bar.set_postfix_str(f"elbo {means['elbo']:.0f}, objects {means['objects']:.1f}")
+            objects = f", objects {means['objects']:.1f}" if "objects" in means else ""
+            bar.set_postfix_str(f"elbo {means['elbo']:.0f}{objects}")
             for sentence in guards.warnings(config, done, means):
                 if sentence.split(":")[0] not in warned:
                     warned.add(sentence.split(":")[0])
@@ -212,7 +217,7 @@ def history(run: Run, done: int, start: float) -> History:
 
 
 def evaluate(run: Run, log: "Log", now: History) -> None:
-    """A line on how well unseen clips are tracked, written while all training clocks stand still."""
+    """A line on how well unseen clips are tracked and drawn, written while all training clocks stand still."""
     config = run.config
     with run.clock.standing_still(), warnings.catch_warnings(action="ignore"):  # the guards warn of full slots
         # All frames are observed: nothing is left to forecast.
@@ -220,7 +225,8 @@ def evaluate(run: Run, log: "Log", now: History) -> None:
             run.step.model, config, config.train.evaluate_clips, observe=config.test.length, quiet=True
         ).to_dict()
         seconds = math.nan if now.seconds is None else now.seconds
-        log.write({"step": now.step, "seconds": seconds, **{name: measured[name] for name in EVALUATED}})
+        figures = {name: measured[name] for name in EVALUATED if name in measured}
+        log.write({"step": now.step, "seconds": seconds, **figures})
 
 
 class Clock:
@@ -285,7 +291,7 @@ def claim(folder: Path, resume: bool) -> None:
     open_folder(folder)
 
 
-def write_config(folder: Path, config: Config) -> None:
+def write_config(folder: Path, config: Config[SystemConfig]) -> None:
     write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
 
 
@@ -328,7 +334,7 @@ def training_state(step: TrainingStep) -> dict[str, Tensor]:
     return state
 
 
-def restore(folder: Path, config: Config, step: TrainingStep) -> History:
+def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> History:
     """Put everything back as it was saved; returns what the run was then.
 
     A kill between the two writes of `save` leaves the model file one save behind, so it is written again.
@@ -358,7 +364,7 @@ def restore(folder: Path, config: Config, step: TrainingStep) -> History:
     return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))
 
 
-def identity(config: Config) -> tuple[object, ...]:
+def identity(config: Config[SystemConfig]) -> tuple[object, ...]:
     """What a run cannot change half way and still be the run that its header tells of."""
     return config.model, config.scene, config.train.seed, config.train.batch
 

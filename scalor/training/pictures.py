@@ -1,6 +1,6 @@
 """TensorBoard pictures of a run: frames with boxes and ids, reconstruction, background, masks, glimpses.
 
-Without TensorBoard installed nothing is drawn; the JSONL log is always written.
+Without TensorBoard installed nothing is drawn, nor of systems other than SCALOR; the JSONL log is always written.
 """
 
 from pathlib import Path
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from scalor.config import Config
+from scalor.config import Config, SystemConfig
 from scalor.data.scenes import Scenes
+from scalor.interface import Model
 from scalor.model.scalor import SCALOR
 from scalor.visual.colors import label_picture
 from scalor.visual.overlay import overlay
@@ -21,7 +22,7 @@ FRAME_SIDE = 192
 
 
 class Pictures:
-    def __init__(self, folder: Path, config: Config, first: int) -> None:
+    def __init__(self, folder: Path, config: Config[SystemConfig], first: int) -> None:
         self.every = config.train.picture_every
         self.writer: Any = None
         try:
@@ -30,9 +31,9 @@ class Pictures:
             return
         self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first or None)
 
-    def maybe(self, done: int, model: SCALOR, scenes: Scenes) -> None:
+    def maybe(self, done: int, model: Model, scenes: Scenes) -> None:
         """Every so many steps, the first training clip as the model sees it."""
-        if self.writer is None or done % self.every:
+        if self.writer is None or done % self.every or not isinstance(model, SCALOR):
             return
         frames = scenes.clips(0, 1).frames[0]
         for name, picture in views(model, frames.cpu().numpy()).items():

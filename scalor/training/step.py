@@ -1,16 +1,15 @@
 """One optimiser step: scenes, bound, gradients, clipping, update. No value is looked at on the host.
 
-On the CPU the step runs as it is written. On a GPU the time step is compiled, the whole step is captured once
-per sequence length as a CUDA graph and replayed, and the next step's scenes are drawn beside it. Noise is drawn
-before the step from the seed and the step's number alone, so all of these compute the same, a run can go on
-from any step, and runs side by side do not disturb each other.
+What is trained is any `Model` (`scalor.interface`). On the CPU the step runs as it is written. On a GPU the whole
+step, with what the model compiles of it, is captured once per sequence length as a CUDA graph and replayed, and the
+next step's scenes are drawn beside it. Noise is drawn before the step from the seed and the step's number alone, so
+all of these compute the same, a run can go on from any step, and runs side by side do not disturb each other.
 
 A step whose gradient is not finite leaves weights and optimiser untouched.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -19,29 +18,16 @@ from torch import Tensor
 from scalor.config import Config
 from scalor.data import hashing
 from scalor.data.scenes import Scenes
-from scalor.distributions import Noise, Relaxed
-from scalor.model.elbo import Activity, ElboTerms
-from scalor.model.scalor import SCALOR
-from scalor.model.world import Seen
+from scalor.distributions import Noise
+from scalor.interface import Annealed, Model
 from scalor.schedule import Anneals
-from scalor.training.compiled import CompiledFollow
-
-METRICS = (
-    "elbo",
-    *ElboTerms.__dataclass_fields__,
-    *Activity.__dataclass_fields__,
-    "gradient_norm",
-    "skipped",
-)
-"""The names of the numbers a step reports, in order."""
-NEGLIGIBLE = 1e-6
-"""A proposal of so little presence changes nothing that float32 can tell: the CPU does not look at it closely."""
 
 
 class TrainingStep:
-    """Callable: `step(number, anneals)` trains once and returns the metrics as a tensor on the device."""
+    """Callable: `step(number, anneals)` trains once and returns the metrics as a tensor on the device, in the order of
+    `names`."""
 
-    def __init__(self, config: Config, model: SCALOR, scenes: Scenes, device: torch.device) -> None:
+    def __init__(self, config: Config[Any], model: Model, scenes: Scenes, device: torch.device) -> None:
         self.config, self.model, self.scenes, self.device = config, model, scenes, device
         self.learning_rate = torch.zeros((), device=device)
         self.optimizer = torch.optim.Adam(
@@ -53,14 +39,13 @@ class TrainingStep:
         self.temperature = torch.ones((), device=device)
         self.presence_prior = torch.ones((), device=device)
         self.bad_in_a_row = torch.zeros((), device=device)
-        self.metrics = torch.zeros(len(METRICS), device=device)
+        self.names = ("elbo", *model.reported, "gradient_norm", "skipped")
+        self.metrics = torch.zeros(len(self.names), device=device)
         self.captured: Captured | None = None
-        self.compiled: CompiledFollow | None = None
+        self.bound = model.compiled_bound() if device.type == "cuda" and config.train.compile else model.bound
         if device.type == "cuda":
             # Streams of its own: work space that libraries keep by stream is then not shared with other runs.
             self.main, self.beside = torch.cuda.Stream(device), torch.cuda.Stream(device)
-            if config.train.compile:
-                self.compiled = CompiledFollow(model)
         else:
             # Gradients fade into numbers too small to be normal, with which a CPU takes many times as long.
             torch.set_flush_denormal(True)
@@ -113,16 +98,11 @@ class TrainingStep:
 
     def run(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Anneals, learn: bool = True) -> None:
         """The step itself."""
-        follow: Callable[..., Seen] | None = None
-        if self.compiled:
-            follow = partial(self.compiled, self.compiled.weights())
-        elif self.device.type == "cpu":
-            follow = partial(self.model.follow, spare_below=NEGLIGIBLE)
+        annealed = Annealed(self.temperature, self.presence_prior, now.cut_gradients)
         with self.autocast():
-            bound = self.model.elbo(
-                video, Relaxed(self.temperature, noise), self.presence_prior, now.cut_gradients, follow
-            )
-        elbo = bound.terms.elbo.mean()
+            bound = self.bound(video, noise, annealed)
+        elbo = bound.elbo.mean()
+        values = torch.stack([bound.numbers[name] for name in self.model.reported]).mean(1)
         for parameter in self.model.parameters():
             parameter.grad = None
         # In this very thread: with torch 2.11 a backward pass in autograd's own thread crashed now and then while
@@ -136,7 +116,6 @@ class TrainingStep:
         if learn:
             self.update(skipped)
             self.bad_in_a_row.copy_((self.bad_in_a_row + 1) * skipped)
-        values = torch.stack([*bound.terms.to_dict().values(), *bound.activity.to_dict().values()]).mean(1)
         self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
 
     def update(self, skipped: Tensor) -> None:

@@ -39,7 +39,8 @@ def test_presets_shows_one_whole(say: Say) -> None:
     lines = dict(line.split(maxsplit=1) for line in say("presets", "shapes-tiny").out.splitlines())
     assert json.loads(lines["model.slots"]) == 10
     assert json.loads(lines["train.lengths"]) == [[0, 1], [400, 2], [1200, 4]]
-    assert len(lines) == sum(len(section) for section in document.values())
+    assert json.loads(lines["system"]) == document.pop("system") == "scalor"
+    assert len(lines) == 1 + sum(len(section) for section in document.values())
 
 
 def test_info_tells_what_is_in_a_checkpoint(say: Say, weights: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import scalor
 from scalor.visual import save_png, write_video
 
 from .conftest import TINY, Say, contents
@@ -273,3 +274,12 @@ def test_a_file_in_the_way_of_a_result(
 ) -> None:
     (tmp_path / "out" / "tracks.csv").mkdir(parents=True)
     refused((["track", videos["npy"], "--weights", "run", "--out", "out"], ["out/tracks.csv", "Is a directory"]))
+
+
+@pytest.mark.parametrize("command", ["track", "generate"])
+def test_weights_that_know_no_objects_are_refused_where_objects_are_wanted(command: str, say: Say) -> None:
+    scalor.save(scalor.build("vrnn-shapes-tiny"), "plain.safetensors")
+    write_video("seen.mp4", np.zeros((3, 32, 32, 3), np.uint8), 10)
+    spoken = say(command, "seen.mp4", "--weights", "plain.safetensors")
+    assert spoken.code == 2
+    assert "plain.safetensors are of a vrnn" in spoken.err

@@ -6,7 +6,7 @@ import pytest
 
 from scalor.errors import InputError
 from scalor.presets import PRESETS, get_preset
-from scalor.reproduce.catalogue import CURVE_POINTS, SETTINGS, TABLES, choose
+from scalor.reproduce.catalogue import CLASSICAL, COMPARED, CURVE_POINTS, SETTINGS, TABLES, choose
 from scalor.reproduce.runs import differing_field
 
 
@@ -42,6 +42,7 @@ def test_all_is_every_table_in_order() -> None:
         ("paper-shapes-vhd", "paper-shapes-vhd"),
         ("background", "shapes-background"),
         ("length", "shapes-length"),
+        ("md-classical-colour", "shapes-md-classical-colour"),
     ],
 )
 def test_the_word_shapes_may_be_left_out(said: str, meant: str) -> None:
@@ -74,6 +75,15 @@ def test_an_unknown_name_suggests_another(tables: list[str], settings: list[str]
     with pytest.raises(InputError) as error:
         choose(tables, settings, [0])
     assert sentence in str(error.value)
+
+
+def test_classical_trackers_are_measured_once_on_the_scenes_of_the_presets() -> None:
+    cells = [cell for cell in choose(["tracking"], [], [3, 4]) if cell.setting.detect]
+    assert len(cells) == len(COMPARED) * len(CLASSICAL)
+    assert {cell.seed for cell in cells} == {0}
+    assert {cell.setting.system for cell in cells} == {"classical, colour", "classical, foreground"}
+    for cell in cells:
+        assert cell.config.test == get_preset(cell.setting.preset).test
 
 
 def test_the_ablation_is_one_preset_with_mechanisms_switched_off() -> None:

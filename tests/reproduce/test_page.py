@@ -6,9 +6,9 @@ import pytest
 
 from scalor.errors import InputError
 from scalor.reproduce import page, paper
-from scalor.reproduce.catalogue import SETTINGS, TABLES
+from scalor.reproduce.catalogue import COMPARED, SETTINGS, TABLES
 from scalor.reproduce.markdown import figure
-from scalor.reproduce.results import read_all
+from scalor.reproduce.results import Document, read_all
 from scalor.reproduce.sections import SECTIONS
 
 from .fakes import document, metrics, write
@@ -47,8 +47,9 @@ def test_a_row_of_one_seed_shows_its_numbers_beside_those_of_the_paper() -> None
     assert found[1:5] == [".912", ".880", ".800", ".980"]
     assert found[8] == "1.50"  # switches of a clip
     assert found[11] == "200 s, 8 side by side"
-    assert found[12:] == [".935", ".978", ".959", ".041", "-", ".907", ".902"]
-    assert "a quoted figure (24 clips) until that tracker is part of this project" in text
+    assert found[12:17] == [".935", ".978", ".959", ".041", "-"]
+    assert found[17:] == [".907 (quoted)", ".902 (quoted)", "-", "-", "-"]
+    assert "A quoted figure is of 24 clips and not made here." in text
 
 
 def test_several_seeds_are_shown_as_their_mean_and_range() -> None:
@@ -65,13 +66,14 @@ def test_a_row_without_a_result_says_so_and_keeps_the_figures_of_the_paper() -> 
     write(Path("results"), document("tracking", "shapes-md"))
     found = row(section("Tracking"), "shapes VHD")
     assert found[1:12] == ["not measured yet", *[""] * 10]
-    assert found[12:] == [".846", ".968", ".881", ".091", "-", ".858", ".848"]
+    assert found[12:17] == [".846", ".968", ".881", ".091", "-"]
+    assert found[17:] == [".858 (quoted)", ".848 (quoted)", "-", "-", "-"]
 
 
 def test_without_results_every_row_says_so() -> None:
     page.write(Path("results"))
     text = Path("docs/results.md").read_text()
-    rows = sum(len(settings) for settings in TABLES.values())
+    rows = sum(not SETTINGS[name].detect for settings in TABLES.values() for name in settings)
     assert text.count("not measured yet") == rows  # efficiency has a row in each of its two tables
     assert text.count("Nothing measured yet: `scalor reproduce ") == len(SECTIONS)
 
@@ -80,6 +82,43 @@ def test_the_paper_s_configuration_has_rows_of_its_own() -> None:
     write(Path("results"), document("tracking", "paper-shapes-md", metrics=metrics(strict_mota=0.321)))
     found = row(section("Tracking"), "shapes MD, the paper's configuration, our code")
     assert (found[2], found[12]) == (".321", ".935")
+
+
+def classical_document(way: str, scenes: str = "shapes-md", **changes: float | None) -> Document:
+    name = f"{scenes}-classical-{way}"
+    seen = {**metrics(**changes), "mse": None}
+    return document("tracking", name, system=f"classical, {way}", metrics=seen, training_provenance=None)
+
+
+def test_a_measured_classical_tracker_takes_the_place_of_a_quoted_one() -> None:
+    scores = {"paper_mota": 0.99, "strict_mota": 0.98}
+    ours = document("tracking", "shapes-md", metrics=metrics(strict_mota=0.91))
+    write(Path("results"), ours, classical_document("colour", **scores), classical_document("foreground"))
+    text = section("Tracking")
+    assert row(text, "shapes MD")[17:] == [".990", ".980", ".500", ".500", "classical, colour"]
+    twin = row(text, "shapes MD, the paper's configuration, our code")
+    assert twin[17:] == [".990", ".980", ".500", ".500", "-"]  # the same scenes, but nothing of ours to compare
+    assert row(text, "shapes HD")[17] == ".877 (quoted)"
+    assert row(Path("README.md").read_text(), "shapes MD")[7:] == [".935", ".980", ".500", "classical, colour"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "ahead"),
+    [([0.99], "SCALOR"), ([0.9, 0.7], "classical, colour"), ([0.9], "SCALOR and classical, colour"), ([None], "-")],
+)
+def test_the_table_says_who_is_ahead(ours: list[float | None], ahead: str) -> None:
+    """By the mean over seeds, to the digits that are shown."""
+    for seed, mota in enumerate(ours):
+        write(Path("results"), document("tracking", "shapes-md", seed, metrics=metrics(strict_mota=mota)))
+    write(Path("results"), classical_document("colour", strict_mota=0.9001))
+    assert row(section("Tracking"), "shapes MD")[-1] == ahead
+
+
+def test_classical_trackers_alone_are_told_of_without_a_training() -> None:
+    write(Path("results"), *(classical_document("colour", scenes) for scenes in COMPARED))
+    text = section("Tracking")
+    assert "quoted" not in text
+    assert "(commit abc1234, a GPU, 2027-01-02); nothing trained; seeds 0; 1,000 clips." in text
 
 
 def test_likelihood_shows_ours_and_says_that_the_paper_s_is_another() -> None:

@@ -94,6 +94,18 @@ def test_a_result_says_what_was_measured_and_where_it_comes_from(tmp_path: Path)
     assert Config.from_dict(document["asked"]["config"]) == one.config
 
 
+def test_a_classical_tracker_is_measured_without_a_training(tmp_path: Path, trained: list[list[str]]) -> None:
+    one = cell("tracking", "md-classical-foreground", seed=3)
+    outcome = work([one], order(tmp_path))
+    document = json.loads((tmp_path / "results/tracking/shapes-md-classical-foreground-seed0.json").read_text())
+    assert outcome.documents == {one: document}
+    assert (document["system"], document["preset"]) == ("classical, foreground", "shapes-md")
+    assert {"strict_mota", "hota", "strict_idf1", "count_mae"} <= set(document["metrics"])
+    assert (document["metrics"]["mse"], document["training_provenance"]) == (None, None)
+    assert trained == []
+    assert work([one], order(tmp_path)).kept == {one}
+
+
 def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]]) -> None:
     cells = [
         cell("likelihood", "md"),

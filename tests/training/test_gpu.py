@@ -13,7 +13,7 @@ import torch
 from model.worlds import assert_same_tracks, squares, tiny_model
 from torch import Tensor
 
-from scalor import SCALOR
+from scalor import SCALOR, systems
 from scalor.config import Config
 from scalor.model import scalor as watching
 from scalor.model.captured import CapturedStep, copied, parts
@@ -21,9 +21,9 @@ from scalor.model.encoders import Memory
 from scalor.schedule import Anneals, anneals
 from scalor.tracks import Tracks, join_tracks
 from scalor.training.loop import make_scenes, train, training_state
-from scalor.training.step import METRICS, TrainingStep
+from scalor.training.step import TrainingStep
 
-from .tiny import log_of, tensors, tiny
+from .tiny import MODELS, log_of, tensors, tiny
 
 pytestmark = [
     pytest.mark.gpu,
@@ -58,11 +58,11 @@ class PlainStep(TrainingStep):
 
 def make(kind: type[TrainingStep], config: Config) -> TrainingStep:
     torch.manual_seed(config.train.seed)
-    return kind(config, SCALOR(config.model).to(GPU), make_scenes(config, "train", GPU), GPU)
+    return kind(config, systems.build(config.model).to(GPU), make_scenes(config, "train", GPU), GPU)
 
 
 def take(step: TrainingStep, number: int) -> dict[str, float]:
-    return dict(zip(METRICS, step(number, anneals(step.config.train, number)).tolist(), strict=True))
+    return dict(zip(step.names, step(number, anneals(step.config.train, number)).tolist(), strict=True))
 
 
 def gradients(step: TrainingStep) -> dict[str, Tensor]:
@@ -89,9 +89,10 @@ def travelled(before: dict[str, Tensor], after: dict[str, Tensor]) -> dict[str, 
     return {name: after[name] - before[name] for name in before}
 
 
-def test_captured_steps_are_plain_steps() -> None:
+@pytest.mark.parametrize("system", MODELS)
+def test_captured_steps_are_plain_steps(system: str) -> None:
     """Across changes of length, a jump ahead (other scenes than those drawn beforehand) and a jump back."""
-    plain, captured = make(PlainStep, settings()), make(TrainingStep, settings())
+    plain, captured = make(PlainStep, settings(system=system)), make(TrainingStep, settings(system=system))
     start = weights(plain)
     assert apart(start, weights(captured)) == 0
     lengths = []
@@ -129,7 +130,7 @@ def test_a_captured_step_that_is_not_finite_changes_nothing() -> None:
     take(step, 4)
     state = {name: tensor.clone() for name, tensor in {**step.model.state_dict(), **training_state(step)}.items()}
     bad = replace(anneals(step.config.train, 5), temperature=float("nan"))
-    assert step(5, bad)[METRICS.index("skipped")] == 1
+    assert step(5, bad)[step.names.index("skipped")] == 1
     for name, tensor in {**step.model.state_dict(), **training_state(step)}.items():
         assert torch.equal(tensor, state[name]), name
     assert float(step.bad_in_a_row) == 1
@@ -146,7 +147,7 @@ def compiled() -> Iterator[TrainingStep]:
 
 def test_a_compiled_step_agrees_with_a_plain_one(compiled: TrainingStep) -> None:
     plain = make(PlainStep, settings())
-    assert compiled.compiled is not None
+    assert compiled.bound != compiled.model.bound
     start = weights(plain)
     for number in (4, 5):
         expected, got = take(plain, number), take(compiled, number)

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,12 +28,18 @@ OVERRIDES = [
     *("--train.cooldown", "10", "--train.temperature", "[1.0, 0.3, 30]", "--train.picture_every", str(NEVER)),
     *("--train.log_every", "1", "--train.save_every", "2"),
 ]
+COMMON = OVERRIDES[OVERRIDES.index("--scene.objects") :]
+OTHERS = {
+    "vrnn-shapes-tiny": ["--model.channels", "[4, 4, 4]", "--model.feature_dim", "8", *COMMON],
+    "vae-shapes-tiny": ["--model.channels", "[4, 4]", "--model.growth", "[4, 4]", *COMMON],
+}
+"""Other systems, as small."""
 PATIENCE = 60.0
 """Seconds after which a process that shows no sign of life is a failure."""
 
 
-def words(folder: Path) -> list[str]:
-    return ["train", "shapes-tiny", "--device", "cpu", "--clips", "1", "--json", "--out", str(folder), *OVERRIDES]
+def words(folder: Path, preset: str = "shapes-tiny", settings: Sequence[str] = OVERRIDES) -> list[str]:
+    return ["train", preset, "--device", "cpu", "--clips", "1", "--json", "--out", str(folder), *settings]
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +49,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
+def start(folder: Path, *what: Any) -> subprocess.Popen[str]:
     """Each process goes on from whatever the one before has left, the first from nothing."""
     # TensorBoard is not needed here, and to import it takes as long as the whole training.
     quick = "import sys; sys.modules['torch.utils.tensorboard'] = None; import scalor.cli.main as m; sys.exit(m.main())"
     return subprocess.Popen(
-        [sys.executable, "-c", quick, *words(folder), "--resume"],
+        [sys.executable, "-c", quick, *words(folder, *what), "--resume"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -146,3 +153,15 @@ def test_a_stop_signal_saves_says_so_and_the_run_goes_on_to_the_very_same_weight
     assert main([*words(tmp_path), "--resume"]) == 0
     assert json.loads(capsys.readouterr().out)["step"] == STEPS
     assert_same(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize("preset", OTHERS)
+def test_a_killed_run_of_another_system_ends_with_the_very_same_weights(preset: str, tmp_path: Path) -> None:
+    run(apply(get_preset(preset), OTHERS[preset]), tmp_path / "undisturbed")
+    process = start(tmp_path / "killed", preset, OTHERS[preset])
+    wait_for(process, lambda: lines(tmp_path / "killed") >= 5)
+    code, _, _ = send(process, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert lines(tmp_path / "killed") < STEPS
+    assert main([*words(tmp_path / "killed", preset, OTHERS[preset]), "--resume"]) == 0
+    assert_same(tmp_path / "killed", tmp_path / "undisturbed")

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from scalor import InputError, load
+from scalor import SCALOR, InputError, load
 from scalor.training import checkpoint, guards, loop
 from scalor.training.pictures import Pictures
-from scalor.training.step import METRICS, TrainingStep
+from scalor.training.step import TrainingStep
 
 from .tiny import CPU, NEVER, contents, differing, log_of, run, tensors, tiny
 
+NAMES = ("elbo", *SCALOR.reported, "gradient_norm", "skipped")
 FILES = {"config.json", "log.jsonl", "model.safetensors", "resume.safetensors"}
 
 
@@ -57,7 +58,7 @@ def test_a_run_leaves_its_files_and_nothing_else(whole: Path) -> None:
 def test_the_log_has_a_line_a_step_with_every_number(whole: Path) -> None:
     log = log_of(whole)
     assert [line["step"] for line in log] == [1, 2, 3, 4, 5, 6]
-    assert all(set(line) == {"step", *METRICS, "length", "temperature"} for line in log)
+    assert all(set(line) == {"step", *NAMES, "length", "temperature"} for line in log)
     assert [line["length"] for line in log] == [1, 1, 2, 2, 2, 2]
 
 

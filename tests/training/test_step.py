@@ -10,7 +10,7 @@ from scalor import SCALOR
 from scalor.data.scenes import Scenes
 from scalor.schedule import anneals
 from scalor.training.loop import make_scenes, training_state
-from scalor.training.step import METRICS, TrainingStep
+from scalor.training.step import TrainingStep
 
 from .tiny import CPU, differing, tiny
 
@@ -37,7 +37,7 @@ def make_step(broken: set[int] | None = None) -> TrainingStep:
 
 
 def take(step: TrainingStep, number: int) -> dict[str, float]:
-    return dict(zip(METRICS, step(number, anneals(step.config.train, number)).tolist(), strict=True))
+    return dict(zip(step.names, step(number, anneals(step.config.train, number)).tolist(), strict=True))
 
 
 def everything(step: TrainingStep) -> dict[str, Tensor]:

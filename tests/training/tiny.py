@@ -7,26 +7,59 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from scalor.config import Config
+from scalor.baselines.sqair import SQAIRConfig
+from scalor.baselines.vae import VAEConfig
+from scalor.baselines.vrnn import VRNNConfig
+from scalor.config import Config, SystemConfig
 from scalor.presets import get_preset
 from scalor.training import checkpoint
 from scalor.training.loop import TrainingResult, train
 
 CPU = torch.device("cpu")
 NEVER = 10**6
+MODELS: dict[str, SystemConfig] = {
+    "scalor": replace(
+        get_preset("shapes-tiny").model,
+        slots=4,
+        proposals=2,
+        glimpse=8,
+        what_dim=4,
+        feature_dim=8,
+        tracker_dim=8,
+        prior_dim=8,
+    ),
+    "sqair": SQAIRConfig(
+        frame=(32, 32),
+        slots=2,
+        discoveries=1,
+        particles=2,
+        object_size=(7.0, 7.0),
+        glimpse=8,
+        what_dim=4,
+        hidden_dim=8,
+    ),
+    "vrnn": VRNNConfig(frame=(32, 32), channels=(4, 4, 4), feature_dim=8, state_dim=8, latent_dim=4),
+    "vae": VAEConfig(frame=(32, 32), channels=(4, 4), growth=(4, 4), state_dim=8, latent_dim=4),
+}
+"""The smallest models of every system."""
 
 
-def tiny(steps: int = 6, *, seed: int = 0, save_every: int = NEVER, log_every: int = 1, **more: object) -> Config:
+def tiny(
+    steps: int = 6,
+    *,
+    system: str = "scalor",
+    seed: int = 0,
+    save_every: int = NEVER,
+    log_every: int = 1,
+    **more: object,
+) -> Config:
     """A shapes-tiny that takes some 30 ms a step."""
     config = get_preset("shapes-tiny")
-    model = replace(
-        config.model, slots=4, proposals=2, glimpse=8, what_dim=4, feature_dim=8, tracker_dim=8, prior_dim=8
-    )
     scene = replace(config.scene, objects=(2, 3), length=6)
     lengths = ((0, 1), (2, 2))
     given = {"steps": steps, "seed": seed, "save_every": save_every, "log_every": log_every, **more}
     settings = replace(config.train, **{"batch": 2, "lengths": lengths, "cooldown": 0, "picture_every": NEVER, **given})
-    return Config(model=model, scene=scene, test=scene, train=settings)
+    return Config(model=MODELS[system], scene=scene, test=scene, train=settings)
 
 
 def run(config: Config, folder: Path, resume: bool = False) -> TrainingResult:

@@ -1,0 +1,138 @@
+"""From detections to tracks: a Kalman filter of constant velocity for each, the Hungarian method between the two.
+
+A track begins with its first detection, goes on without one for a few frames, and its number is never given again.
+Lengths are in sizes of an object where they do not say pixels. The numbers were chosen on clips of the training
+split, never on test clips.
+"""
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from scalor.baselines.detecting import Detections
+from scalor.evaluation.matching import assign, centre_distances
+
+GATE = 1.0
+"""A detection farther from a prediction is another object's."""
+COLOUR_GATE = 0.2
+"""So is one whose colour differs by more."""
+COLOUR_WEIGHT = 3.0
+"""How many sizes of an object a whole colour is worth."""
+PATIENCE = 2
+"""Frames that a track goes on without a detection."""
+SEEN_NOISE = 0.05
+"""Standard deviation of a detected centre."""
+SHOVE = 0.01
+"""Standard deviation of a change of velocity, a frame."""
+FIRST_SPEED = 0.2
+"""Standard deviation of the velocity before a second detection."""
+SIZE_RATE = 0.6
+"""How much of a new size is believed."""
+
+Motion = Float[np.ndarray, "K 2 2"]
+"""Of x and of y: the position and the velocity, pixels."""
+Spread = Float[np.ndarray, "K 2 2"]
+"""Their covariance, the same for x and for y."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """K tracks, in the order of their numbers."""
+
+    id: Int[np.ndarray, " K"]
+    motion: Motion
+    spread: Spread
+    size: Float[np.ndarray, "K 2"]
+    """Width and height, pixels."""
+    colour: Float[np.ndarray, "K 3"]
+    missed: Int[np.ndarray, " K"]
+    """Frames since the last detection."""
+    discovered: Bool[np.ndarray, " K"]
+    """Whether the track began in this very frame."""
+
+    @property
+    def centre(self) -> Float[np.ndarray, "K 2"]:
+        return self.motion[:, :, 0]
+
+    @property
+    def box(self) -> Float[np.ndarray, "K 4"]:
+        return np.concatenate([self.centre - self.size / 2, self.centre + self.size / 2], 1)
+
+    def select(self, rows: Shaped[np.ndarray, "..."]) -> "Followed":
+        return Followed(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+class Linker:
+    """Follows detections through the frames of one video of the given height and width."""
+
+    def __init__(self, object_size: tuple[float, float], frame: tuple[int, int]) -> None:
+        self.unit = math.sqrt(object_size[0] * object_size[1])
+        self.frame = np.array(frame[::-1], dtype=float)
+        self.begun = 0
+        nothing = Detections(np.zeros((0, 4)), np.zeros(0, int), np.zeros((0, 3)))
+        self.followed = self.begin(nothing, np.zeros(0, int))
+
+    def step(self, found: Detections) -> Followed:
+        """All tracks after a frame; those with `missed` above 0 are predicted, not seen."""
+        motion, spread = predict(self.followed.motion, self.followed.spread, SHOVE * self.unit)
+        partner = self.partners(motion, found)
+        old = self.go_on(motion, spread, found, partner)
+        new = self.begin(found, np.setdiff1d(np.arange(len(found.box)), partner))
+        columns = (np.concatenate([getattr(part, field.name) for part in (old, new)]) for field in fields(Followed))
+        self.followed = Followed(*columns)
+        return self.followed
+
+    def partners(self, motion: Motion, found: Detections) -> Int[np.ndarray, " K"]:
+        """The detection of each track, -1 for none."""
+        away = centre_distances(motion[:, :, 0], centres(found.box)) / self.unit
+        unlike = np.abs(self.followed.colour[:, None] - found.colour).max(-1)
+        return assign(np.where((away <= GATE) & (unlike <= COLOUR_GATE), away + COLOUR_WEIGHT * unlike, np.inf))
+
+    def go_on(self, motion: Motion, spread: Spread, found: Detections, partner: Int[np.ndarray, " K"]) -> Followed:
+        """The tracks, moved to their detections; those without may be at their end."""
+        before, seen = self.followed, partner >= 0
+        box, colour = found.box[partner[seen]], found.colour[partner[seen]]
+        size, tint = before.size.copy(), before.colour.copy()
+        motion[seen], spread[seen] = update(motion[seen], spread[seen], centres(box), SEEN_NOISE * self.unit)
+        size[seen] += SIZE_RATE * (box[:, 2:] - box[:, :2] - size[seen])
+        tint[seen] += SIZE_RATE * (colour - tint[seen])
+        missed = np.where(seen, 0, before.missed + 1)
+        in_view = ((motion[:, :, 0] >= 0) & (motion[:, :, 0] <= self.frame)).all(1)
+        after = Followed(before.id, motion, spread, size, tint, missed, np.zeros(len(seen), bool))
+        return after.select(seen | ((missed <= PATIENCE) & in_view))
+
+    def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> Followed:
+        """New tracks from some of the detections."""
+        box = found.box[rows]
+        self.begun += len(rows)
+        first = np.diag([SEEN_NOISE * self.unit, FIRST_SPEED * self.unit]) ** 2
+        return Followed(
+            id=np.arange(self.begun - len(rows), self.begun),
+            motion=np.stack([centres(box), np.zeros((len(rows), 2))], -1),
+            spread=np.tile(first, (len(rows), 1, 1)),
+            size=box[:, 2:] - box[:, :2],
+            colour=found.colour[rows],
+            missed=np.zeros(len(rows), int),
+            discovered=np.ones(len(rows), bool),
+        )
+
+
+def predict(motion: Motion, spread: Spread, shove: float) -> tuple[Motion, Spread]:
+    """A frame later, when the velocity changes by a random shove (its standard deviation, pixels a frame)."""
+    step = np.array([[1.0, 1.0], [0.0, 1.0]])
+    push = np.array([0.5, 1.0])
+    return motion @ step.T, step @ spread @ step.T + shove**2 * np.outer(push, push)
+
+
+def update(motion: Motion, spread: Spread, seen: Float[np.ndarray, "K 2"], noise: float) -> tuple[Motion, Spread]:
+    """The posterior when positions are seen with a standard deviation of `noise` pixels."""
+    gain = spread[:, :, 0] / (spread[:, 0, 0] + noise**2)[:, None]  # [K, 2]
+    surprise = seen - motion[:, :, 0]
+    return motion + surprise[:, :, None] * gain[:, None, :], spread - gain[:, :, None] * spread[:, None, 0, :]
+
+
+def centres(box: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 2"]:
+    middle: np.ndarray = (box[:, :2] + box[:, 2:]) / 2
+    return middle

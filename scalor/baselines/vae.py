@@ -1,0 +1,215 @@
+"""The sequential VAE: a latent per frame with a recurrent prior, and nothing else that lasts.
+
+    prior        p(z_t | z_<t): standard normal for the first frame, then a GRU over the latents
+    likelihood   p(x_t | z_t), normal pixels of one sigma
+    posterior    q(z_t | x_t)
+
+As in the SCALOR paper's comparison it is the background module grown up to whole frames: 64 latents, an encoder
+that pools to a small map, a decoder that grows one. Nothing in it depends on the frame's size.
+
+Letters: B clips, T frames, H by W pixels.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, interpolate
+
+from scalor.config import require, setting
+from scalor.distributions import Estimator, Exact, Mode, Noise, Normal, Relaxed, positive
+from scalor.interface import Annealed, Bound, Model
+from scalor.model.elbo import pixel_log_likelihood
+from scalor.model.frames import check_frames
+
+START = 4
+"""Side of the map that the encoder pools to and the decoder starts from."""
+
+
+@dataclass(frozen=True)
+class VAEConfig:
+    """Sizes of a sequential VAE."""
+
+    system: ClassVar[str] = "vae"
+    frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels")
+    channels: tuple[int, ...] = setting(
+        (32, 64, 64), "channels of the encoder's layers, each of which halves the frame before it is pooled to 4x4"
+    )
+    growth: tuple[int, ...] = setting(
+        (64, 32, 32, 16), "channels of the decoder's layers, each of which doubles its map of 4x4; then it is resized"
+    )
+    latent_dim: int = setting(64, "length of the latent of a frame")
+    state_dim: int = setting(128, "length of the state of the prior's GRU")
+    sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")
+
+    def __post_init__(self) -> None:
+        for name in ("channels", "growth"):
+            value = getattr(self, name)
+            require(len(value) > 0, f"model.{name}", value, "at least one layer is needed")
+            require(min(value) > 0, f"model.{name}", value, "all must be at least 1")
+        for name in ("latent_dim", "state_dim"):
+            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
+        require(min(self.frame) > 0, "model.frame", self.frame, "both must be positive")
+        misfit = self.misfit(self.frame)
+        require(misfit is None, "model.frame", self.frame, f"{misfit}")
+        require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
+
+    def misfit(self, frame: tuple[int, int]) -> str | None:
+        shrunk = 2 ** len(self.channels)
+        if any(side % shrunk for side in frame):
+            return f"the {len(self.channels)} layers of model.channels halve it, so both must be multiples of {shrunk}"
+        return None
+
+
+class Memory(NamedTuple):
+    """What the prior remembers of the frames so far."""
+
+    hidden: Float[Tensor, "B state"]
+    z: Float[Tensor, "B latent"]
+    """Of the last frame."""
+
+
+class Watched(NamedTuple):
+    """Frames that were seen, and what the model made of them."""
+
+    pictures: Float[Tensor, "T B 3 H W"]
+    """The means of the pixels."""
+    kl: Float[Tensor, "T B"]
+    """What the latents cost, nats."""
+    memory: Memory
+    """After the last frame."""
+
+
+class Rollout(NamedTuple):
+    """A seen or imagined video."""
+
+    frames: Float[Tensor, "B T 3 H W"]
+
+
+class SequentialVAE(Model):
+    reported = ("log_likelihood", "kl", "squared_error")
+
+    def __init__(self, config: VAEConfig) -> None:
+        super().__init__()
+        self.config: VAEConfig = config
+        latent, channels, growth = config.latent_dim, config.channels, config.growth
+        self.encoder = nn.Sequential(*(halve(width, out) for width, out in zip((3, *channels), channels, strict=False)))
+        self.posterior = nn.Linear(channels[-1] * START**2, 2 * latent)
+        self.recurrence = nn.GRUCell(latent, config.state_dim)
+        self.transition = nn.Linear(config.state_dim, 2 * latent)
+        self.unfold = nn.Sequential(nn.Linear(latent, growth[0] * START**2), nn.CELU())
+        self.grow = nn.Sequential(
+            *(double(width, out) for width, out in zip((growth[0], *growth), growth, strict=False)),
+            nn.Conv2d(growth[-1], 3, 3, padding=1),
+        )
+
+    def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
+        return self.config.latent_dim, 0
+
+    def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
+        """The posterior, of all frames at once; only the prior's GRU goes from frame to frame."""
+        steps, clips = images.shape[:2]
+        pooled = adaptive_avg_pool2d(self.encoder(images.flatten(0, 1)).float(), START).flatten(1)
+        q = normal(self.posterior(pooled).unflatten(0, (steps, clips)))
+        z = torch.stack([estimator.at(t).normal(Normal(q.mean[t], q.std[t])) for t in range(steps)])
+        told = z.detach() if cut_gradients else z
+        memory = Memory(torch.zeros(clips, self.config.state_dim, device=images.device), told[0])
+        hidden = []
+        for t in range(1, steps):
+            hidden.append(self.recall(memory))
+            memory = Memory(hidden[-1].detach() if cut_gradients else hidden[-1], told[t])
+        prior = Normal.standard(z[:1])
+        if hidden:
+            later = normal(self.transition(torch.stack(hidden)))
+            prior = Normal(torch.cat([prior.mean, later.mean]), torch.cat([prior.std, later.std]))
+        kl = estimator.normal_cost(q, prior, z).sum(-1)
+        pictures = self.draw(z.flatten(0, 1), (images.shape[-2], images.shape[-1])).unflatten(0, (steps, clips))
+        return Watched(pictures, kl, memory)
+
+    def recall(self, memory: Memory) -> Float[Tensor, "B state"]:
+        """The state of the prior's GRU with the last frame taken in."""
+        hidden: Tensor = self.recurrence(memory.z, memory.hidden)
+        return hidden.float()
+
+    def dream(
+        self, memory: Memory, frame: tuple[int, int], estimator: Estimator
+    ) -> tuple[Float[Tensor, "B 3 H W"], Memory]:
+        """The prior: a frame that nobody has seen."""
+        hidden = self.recall(memory)
+        z = estimator.normal(normal(self.transition(hidden)))
+        return self.draw(z, frame), Memory(hidden, z)
+
+    def draw(self, z: Float[Tensor, "B latent"], frame: tuple[int, int]) -> Float[Tensor, "B 3 H W"]:
+        """The mean of the pixels: a small map that grows, resized to the frame."""
+        seed = self.unfold(z).unflatten(1, (-1, START, START))
+        grown = self.grow(seed).float().sigmoid()
+        return interpolate(grown, size=frame, mode="bilinear", align_corners=False)
+
+    def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
+        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame."""
+        images = video.transpose(0, 1).contiguous()
+        watched = self.watch(images, estimator, cut_gradients)
+        squared_error = (watched.pictures - images).square().sum((0, 2, 3, 4))
+        pixels = video[0].numel()
+        log_likelihood = pixel_log_likelihood(squared_error, pixels, self.config.sigma)
+        kl = watched.kl.sum(0)
+        numbers = {"log_likelihood": log_likelihood, "kl": kl, "squared_error": squared_error / pixels}
+        return Bound(log_likelihood - kl, numbers)
+
+    def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
+        return self.elbo(video, Relaxed(now.temperature, noise), now.cut_gradients)
+
+    @torch.no_grad()
+    def log_likelihood(self, frames: object, samples: int = 10) -> Float[Tensor, " B"]:
+        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        require(samples >= 1, "samples", samples, "at least 1 is needed")
+        video = self.receive(frames, minimum=1)
+        weights = torch.stack([self.elbo(video, Exact()).elbo for _ in range(samples)])
+        return weights.logsumexp(0) - math.log(samples)
+
+    @torch.inference_mode()
+    def reconstruct(self, frames: object) -> Rollout:
+        """The frames as the model sees them."""
+        video = self.receive(frames, minimum=1)
+        return self.generate(video, observe=video.shape[1], horizon=0)
+
+    @torch.inference_mode()
+    def generate(
+        self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
+    ) -> Rollout:
+        """`observe` frames seen, then `horizon` imagined: drawn at random, with `Mode()` the most likely ones."""
+        require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
+        require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
+        video = self.receive(frames, minimum=observe)
+        watched = self.watch(video[:, :observe].transpose(0, 1), Mode())
+        pictures, memory = list(watched.pictures), watched.memory
+        for _ in range(horizon):
+            picture, memory = self.dream(memory, (video.shape[-2], video.shape[-1]), estimator or Exact())
+            pictures.append(picture)
+        return Rollout(torch.stack(pictures, 1))
+
+    def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
+        """Frames from outside, checked, on the model's device."""
+        video = check_frames(frames, (1, 1), minimum)
+        misfit = self.config.misfit((video.shape[-2], video.shape[-1]))
+        require(misfit is None, "frames' shape", list(video.shape), f"{misfit}")
+        return video.to(next(self.parameters()).device)
+
+
+def halve(channels: int, out: int) -> nn.Sequential:
+    """Half the height and width."""
+    return nn.Sequential(nn.Conv2d(channels, out, 4, 2, 1), nn.CELU())
+
+
+def double(channels: int, out: int) -> nn.Sequential:
+    """Twice the height and width."""
+    return nn.Sequential(nn.Conv2d(channels, 4 * out, 3, padding=1), nn.PixelShuffle(2), nn.CELU())
+
+
+def normal(raw: Float[Tensor, "*shape twice"]) -> Normal:
+    """A network's output as means and standard deviations."""
+    mean, std = raw.float().chunk(2, -1)
+    return Normal(mean, positive(std))

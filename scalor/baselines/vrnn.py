@@ -1,0 +1,228 @@
+"""VRNN (Chung et al. 2015): a latent per frame, and an LSTM that has seen all frames and latents before it.
+
+    prior        p(z_t | h_{t-1})
+    likelihood   p(x_t | z_t, h_{t-1}), normal pixels of one sigma
+    posterior    q(z_t | x_t, h_{t-1})
+    recurrence   h_t = LSTM(x_t, z_t, h_{t-1})
+
+Sizes as in the SCALOR paper's comparison: 128 for state and latent, convolutions before and after. There are no
+objects in it: it sees and imagines frames whole.
+
+Letters: B clips, T frames, H by W pixels.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from scalor.config import require, setting
+from scalor.distributions import Estimator, Exact, Mode, Noise, Normal, Relaxed, positive
+from scalor.interface import Annealed, Bound, Model
+from scalor.model.elbo import pixel_log_likelihood
+from scalor.model.frames import check_frames
+
+
+@dataclass(frozen=True)
+class VRNNConfig:
+    """Sizes of a VRNN. Its weights are for frames of one size."""
+
+    system: ClassVar[str] = "vrnn"
+    frame: tuple[int, int] = setting((64, 64), "height and width of every frame, pixels")
+    channels: tuple[int, ...] = setting(
+        (32, 64, 128, 128), "channels of the encoder's layers, each of which halves the frame; the decoder goes back"
+    )
+    feature_dim: int = setting(256, "length of what the encoder makes of a frame, and of what is made of a latent")
+    state_dim: int = setting(128, "length of the LSTM's state")
+    latent_dim: int = setting(128, "length of the latent of a frame")
+    sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")
+
+    def __post_init__(self) -> None:
+        require(len(self.channels) > 0, "model.channels", self.channels, "at least one layer is needed")
+        require(min(self.channels) > 0, "model.channels", self.channels, "all must be at least 1")
+        for name in ("feature_dim", "state_dim", "latent_dim"):
+            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
+        shrunk = 2 ** len(self.channels)
+        require(
+            all(side > 0 and side % shrunk == 0 for side in self.frame),
+            "model.frame",
+            self.frame,
+            f"the {len(self.channels)} layers of model.channels halve it, so both must be multiples of {shrunk}",
+        )
+        require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
+
+    @property
+    def smallest(self) -> tuple[int, int]:
+        """Height and width of the map between the convolutions and the vectors."""
+        shrunk = 2 ** len(self.channels)
+        return self.frame[0] // shrunk, self.frame[1] // shrunk
+
+    def misfit(self, frame: tuple[int, int]) -> str | None:
+        if frame != self.frame:
+            return f"a VRNN sees frames of one size, here {self.frame[0]}x{self.frame[1]} (model.frame)"
+        return None
+
+
+class State(NamedTuple):
+    """The LSTM's."""
+
+    hidden: Float[Tensor, "B state"]
+    cell: Float[Tensor, "B state"]
+
+
+class Watched(NamedTuple):
+    """Frames that were seen, and what the model made of them."""
+
+    pictures: Float[Tensor, "T B 3 H W"]
+    """The means of the pixels."""
+    kl: Float[Tensor, "T B"]
+    """What the latents cost, nats."""
+    state: State
+    """After the last frame."""
+
+
+class Rollout(NamedTuple):
+    """A seen or imagined video."""
+
+    frames: Float[Tensor, "B T 3 H W"]
+
+
+class VRNN(Model):
+    reported = ("log_likelihood", "kl", "squared_error")
+
+    def __init__(self, config: VRNNConfig) -> None:
+        super().__init__()
+        self.config: VRNNConfig = config
+        feature, state, latent = config.feature_dim, config.state_dim, config.latent_dim
+        (rows, columns), widths = config.smallest, config.channels
+        flat = widths[-1] * rows * columns
+        self.encoder = nn.Sequential(
+            *(halve(width, out) for width, out in zip((3, *widths), widths, strict=False)),
+            nn.Flatten(),
+            nn.Linear(flat, feature),
+            nn.CELU(),
+        )
+        self.prior = nn.Sequential(nn.Linear(state, feature), nn.CELU(), nn.Linear(feature, 2 * latent))
+        self.posterior = nn.Sequential(nn.Linear(feature + state, feature), nn.CELU(), nn.Linear(feature, 2 * latent))
+        self.latent_features = nn.Sequential(nn.Linear(latent, feature), nn.CELU())
+        self.recurrence = nn.LSTMCell(2 * feature, state)
+        backwards = widths[::-1]
+        self.decoder = nn.Sequential(
+            nn.Linear(feature + state, flat),
+            nn.CELU(),
+            nn.Unflatten(1, (widths[-1], rows, columns)),
+            *(double(width, out) for width, out in zip(backwards, (*backwards[1:], widths[0]), strict=True)),
+            nn.Conv2d(widths[0], 3, 3, padding=1),
+        )
+
+    def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
+        return self.config.latent_dim, 0
+
+    def start(self, clips: int, like: Tensor) -> State:
+        """Before the first frame."""
+        zeros = torch.zeros(clips, self.config.state_dim, device=like.device)
+        return State(zeros, zeros)
+
+    def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
+        """The posterior. Only latents and state go from frame to frame; all else is done for all frames at once."""
+        looks = self.encoder(images.flatten(0, 1)).float().unflatten(0, images.shape[:2])
+        state = self.start(images.shape[1], images)
+        hidden, means, stds, latents = [], [], [], []
+        for t, look in enumerate(looks):
+            q = normal(self.posterior(torch.cat([look, state.hidden], -1)))
+            z = estimator.at(t).normal(q)
+            hidden.append(state.hidden)
+            means.append(q.mean)
+            stds.append(q.std)
+            latents.append(z)
+            state = self.remember(look, z, state)
+            if cut_gradients:
+                state = State(*(part.detach() for part in state))
+        before, z = torch.stack(hidden), torch.stack(latents)
+        kl = estimator.normal_cost(Normal(torch.stack(means), torch.stack(stds)), normal(self.prior(before)), z)
+        pictures = self.draw(z.flatten(0, 1), before.flatten(0, 1)).unflatten(0, images.shape[:2])
+        return Watched(pictures, kl.sum(-1), state)
+
+    def dream(self, state: State, estimator: Estimator) -> tuple[Float[Tensor, "B 3 H W"], State]:
+        """The prior: a frame that nobody has seen. The LSTM takes its mean for what was seen."""
+        z = estimator.normal(normal(self.prior(state.hidden)))
+        picture = self.draw(z, state.hidden)
+        return picture, self.remember(self.encoder(picture).float(), z, state)
+
+    def remember(self, look: Float[Tensor, "B feature"], z: Float[Tensor, "B latent"], state: State) -> State:
+        hidden, cell = self.recurrence(torch.cat([look, self.latent_features(z)], -1), tuple(state))
+        return State(hidden.float(), cell.float())
+
+    def draw(self, z: Float[Tensor, "B latent"], hidden: Float[Tensor, "B state"]) -> Float[Tensor, "B 3 H W"]:
+        """The mean of the pixels."""
+        drawn: Tensor = self.decoder(torch.cat([self.latent_features(z), hidden], -1))
+        return drawn.float().sigmoid()
+
+    def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
+        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame."""
+        images = video.transpose(0, 1).contiguous()
+        watched = self.watch(images, estimator, cut_gradients)
+        squared_error = (watched.pictures - images).square().sum((0, 2, 3, 4))
+        pixels = video[0].numel()
+        log_likelihood = pixel_log_likelihood(squared_error, pixels, self.config.sigma)
+        kl = watched.kl.sum(0)
+        numbers = {"log_likelihood": log_likelihood, "kl": kl, "squared_error": squared_error / pixels}
+        return Bound(log_likelihood - kl, numbers)
+
+    def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
+        return self.elbo(video, Relaxed(now.temperature, noise), now.cut_gradients)
+
+    @torch.no_grad()
+    def log_likelihood(self, frames: object, samples: int = 10) -> Float[Tensor, " B"]:
+        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        require(samples >= 1, "samples", samples, "at least 1 is needed")
+        video = self.receive(frames, minimum=1)
+        weights = torch.stack([self.elbo(video, Exact()).elbo for _ in range(samples)])
+        return weights.logsumexp(0) - math.log(samples)
+
+    @torch.inference_mode()
+    def reconstruct(self, frames: object) -> Rollout:
+        """The frames as the model sees them."""
+        video = self.receive(frames, minimum=1)
+        return self.generate(video, observe=video.shape[1], horizon=0)
+
+    @torch.inference_mode()
+    def generate(
+        self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
+    ) -> Rollout:
+        """`observe` frames seen, then `horizon` imagined: drawn at random, with `Mode()` the most likely ones."""
+        require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
+        require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
+        video = self.receive(frames, minimum=observe)
+        watched = self.watch(video[:, :observe].transpose(0, 1), Mode())
+        pictures, state = list(watched.pictures), watched.state
+        for _ in range(horizon):
+            picture, state = self.dream(state, estimator or Exact())
+            pictures.append(picture)
+        return Rollout(torch.stack(pictures, 1))
+
+    def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
+        """Frames from outside, checked, on the model's device."""
+        video = check_frames(frames, (1, 1), minimum)
+        misfit = self.config.misfit((video.shape[-2], video.shape[-1]))
+        require(misfit is None, "frames' shape", list(video.shape), f"{misfit}")
+        return video.to(next(self.parameters()).device)
+
+
+def halve(channels: int, out: int) -> nn.Sequential:
+    """Half the height and width."""
+    return nn.Sequential(nn.Conv2d(channels, out, 4, 2, 1), nn.CELU())
+
+
+def double(channels: int, out: int) -> nn.Sequential:
+    """Twice the height and width."""
+    return nn.Sequential(nn.Conv2d(channels, 4 * out, 3, padding=1), nn.PixelShuffle(2), nn.CELU())
+
+
+def normal(raw: Float[Tensor, "*shape twice"]) -> Normal:
+    """A network's output as means and standard deviations."""
+    mean, std = raw.float().chunk(2, -1)
+    return Normal(mean, positive(std))

@@ -1,0 +1,126 @@
+"""The Kalman filter is exact, assignments respect their gates, and a number is never given twice."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalor.baselines.detecting import Detections
+from scalor.baselines.linking import COLOUR_GATE, GATE, PATIENCE, Linker, predict, update
+
+SIZE = 10.0
+FRAME = (100, 100)
+BLIND = (0.0, 0.0, 0.0)
+
+
+def detections(*centres: tuple[float, float], colour: tuple[float, float, float] = BLIND) -> Detections:
+    middle = np.array(centres, dtype=float).reshape(-1, 2)
+    box = np.concatenate([middle - SIZE / 2, middle + SIZE / 2], 1)
+    return Detections(box, np.full(len(box), 100), np.tile(colour, (len(box), 1)))
+
+
+def linker() -> Linker:
+    return Linker((SIZE, SIZE), FRAME)
+
+
+def joint(prior: np.ndarray, shove: float, noise: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means of the last state given all sightings, as a matrix, and its covariance, by conditioning one Gaussian.
+
+    The unknowns are the first state and every shove; states and sightings are linear in them.
+    """
+    step, push = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0.5, 1.0])
+    unknown = np.zeros((2 + steps, 2 + steps))
+    unknown[:2, :2] = prior
+    unknown[2:, 2:] = shove**2 * np.eye(steps)
+    state, sightings = np.eye(2, 2 + steps), []
+    for t in range(steps):
+        state = step @ state
+        state[:, 2 + t] += push
+        sightings.append(state[0].copy())
+    look = np.array(sightings)
+    cross = state @ unknown @ look.T
+    gain = cross @ np.linalg.inv(look @ unknown @ look.T + noise**2 * np.eye(steps))
+    return gain, state @ unknown @ state.T - gain @ cross.T
+
+
+def test_the_filter_is_the_exact_posterior() -> None:
+    steps, shove, noise = 5, 0.3, 0.7
+    prior = np.array([[2.0, 0.4], [0.4, 1.5]])
+    rng = np.random.default_rng(1)
+    seen = rng.normal(0, 3, (steps, 2))  # x and y
+    motion, spread = np.zeros((1, 2, 2)), prior[None]
+    for sighting in seen:
+        motion, spread = update(*predict(motion, spread, shove), sighting[None], noise)
+    gain, covariance = joint(prior, shove, noise, steps)
+    np.testing.assert_allclose(motion[0].T, gain @ seen, rtol=1e-9)
+    np.testing.assert_allclose(spread[0], covariance, rtol=1e-9)
+
+
+def test_constant_velocity_is_learnt_and_gone_on_with() -> None:
+    follow = linker()
+    for t in range(8):
+        follow.step(detections((10 + 3 * t, 50 - 2 * t)))
+    np.testing.assert_allclose(follow.followed.motion[0, :, 1], (3, -2), atol=0.02)
+    unseen = follow.step(detections())
+    np.testing.assert_allclose(unseen.centre, [[34, 34]], atol=0.1)
+    assert unseen.missed.tolist() == [1]
+
+
+def test_a_track_ends_after_a_while_and_its_number_with_it() -> None:
+    follow = linker()
+    follow.step(detections((50, 50)))
+    for missed in range(1, PATIENCE + 1):
+        assert follow.step(detections()).missed.tolist() == [missed]
+    assert len(follow.step(detections()).id) == 0
+    assert follow.step(detections((50, 50))).id.tolist() == [1]
+
+
+def test_a_track_that_is_predicted_out_of_view_ends_at_once() -> None:
+    follow = linker()
+    for x in (90, 94, 98):
+        follow.step(detections((x, 50)))
+    assert len(follow.step(detections((50, 50))).id) == 1
+
+
+@pytest.mark.parametrize(("away", "same"), [(0.9 * GATE, True), (1.1 * GATE, False)])
+def test_a_detection_beyond_the_gate_is_another_object(away: float, same: bool) -> None:
+    follow = linker()
+    follow.step(detections((50, 50)))
+    now = follow.step(detections((50 + away * SIZE, 50)))
+    assert now.id[now.missed == 0].tolist() == ([0] if same else [1])
+
+
+@pytest.mark.parametrize(("unlike", "same"), [(0.9 * COLOUR_GATE, True), (1.1 * COLOUR_GATE, False)])
+def test_a_detection_of_another_colour_is_another_object(unlike: float, same: bool) -> None:
+    follow = linker()
+    follow.step(detections((50, 50), colour=(1, 0, 0)))
+    now = follow.step(detections((51, 50), colour=(1, unlike, 0)))
+    assert now.id[now.missed == 0].tolist() == ([0] if same else [1])
+
+
+def test_the_assignment_is_the_best_of_all_together() -> None:
+    """Each to its nearest would leave one alone."""
+    follow = linker()
+    follow.step(detections((50, 50), (56, 50)))
+    now = follow.step(detections((55, 50), (64, 50)))
+    assert now.id.tolist() == [0, 1]
+    assert now.missed.tolist() == [0, 0]
+    assert now.centre[0, 0] < now.centre[1, 0]
+
+
+places = st.tuples(st.integers(0, 100), st.integers(0, 100))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.lists(places, max_size=6), min_size=1, max_size=8))
+def test_numbers_are_never_reused_and_a_detection_has_one(video: list[list[tuple[int, int]]]) -> None:
+    follow, given_out, gone = linker(), set(), set()
+    for found in video:
+        now = follow.step(detections(*found))
+        ids = now.id.tolist()
+        assert ids == sorted(set(ids))
+        assert not gone & set(ids)
+        assert set(now.id[now.discovered].tolist()).isdisjoint(given_out)
+        assert (now.missed == 0).sum() == len(found)  # every detection has a track, and no two have the same
+        given_out |= set(ids)
+        gone = given_out - set(ids)

@@ -1,0 +1,56 @@
+"""Classical trackers by name, where weights have theirs."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from .conftest import Say
+
+TRACK = ("track", "--object-size", "7x7", "--out", "seen")
+
+
+@pytest.mark.parametrize("way", ["colour", "foreground", "motion"])
+def test_a_video_is_tracked_without_weights(way: str, say: Say, videos: dict[str, Path]) -> None:
+    document = say(*TRACK, videos["npy"], "--weights", f"classical-{way}", "--json").document
+    assert document["frames"] == 6
+    assert document["objects"] > 0
+    with open("seen/tracks.csv") as file:
+        assert len(list(csv.DictReader(file))) == document["rows"]
+    for name in ("overlay.mp4", "tracks_mot.txt"):
+        assert (Path("seen") / name).stat().st_size > 0
+
+
+def test_a_classical_tracker_is_evaluated_on_the_scenes_of_a_preset(say: Say) -> None:
+    words = ("evaluate", "classical-colour", "--preset", "shapes-tiny", "--clips", 2)
+    document = say(*words, "--json").document
+    assert (document["weights"], document["clips"], document["metrics"]["clips"]) == ("classical-colour", 2, 2)
+    assert document["metrics"]["strict_mota"] > 0.9
+    shown = say(*words).out
+    for word in ("MOTA", "strict", f"{document['metrics']['strict_mota']:.3f}", "HOTA", "2 unseen clips"):
+        assert word in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["track", "VIDEO", "--weights", "classical-colour"], ["must be told how large", "--object-size 9x9"]),
+        ([*TRACK, "VIDEO", "--weights", "classical-color"], ["'classical-color'", "classical-colour"]),
+        ([*TRACK, "VIDEO", "--weights", "classical-colour", "--masks"], ["it has no masks", "leave --masks out"]),
+        ([*TRACK, "VIDEO", "--weights", "classical-colour", "--slots", "4"], ["leave --slots out"]),
+        ([*TRACK, "VIDEO"], ["'shapes-md'", "leave --object-size out"]),
+        (["track", "VIDEO", "--object-size", "9"], ["'9'", "for example 9x9"]),
+        (["track", "VIDEO", "--object-size", "0x9"], ["'0x9'", "for example 9x9"]),
+        (["evaluate", "classical-colour"], ["no test scenes of its own", "--preset shapes-md"]),
+        (["evaluate", "classical-luck", "--preset", "shapes-md"], ["'classical-luck'", "classical-motion"]),
+        (
+            ["evaluate", "classical-colour", "--preset", "shapes-md", "--nll-samples", "2"],
+            ["no likelihood", "leave --nll-samples out"],
+        ),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_words_that_make_no_sense(words: list[str], said: list[str], say: Say, videos: dict[str, Path]) -> None:
+    complaint = say(*(videos["npy"] if word == "VIDEO" else word for word in words)).complaint
+    for part in said:
+        assert part in complaint

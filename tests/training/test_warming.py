@@ -1,0 +1,60 @@
+"""Compiling beforehand: for whom it is done, and that what is compiled is what will be asked for."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+import torch
+
+from scalor.config import Config
+from scalor.presets import get_preset
+from scalor.training import warming
+
+from .tiny import tiny
+
+GPU, CPU = torch.device("cuda"), torch.device("cpu")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The settings of every process that is started."""
+    told: list[str] = []
+
+    class Process:
+        def __init__(self, *_: object, **__: object) -> None:
+            self.stdin = self
+
+        def write(self, text: str) -> None:
+            told.append(text)
+
+        def close(self) -> None: ...
+
+        def wait(self, timeout: float) -> None: ...
+
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    return told
+
+
+def test_presets_with_one_model_are_compiled_once(started: list[str]) -> None:
+    names = ("shapes-md", "mnist-md", "shapes-hd", "shapes-length")
+    warming.warm([get_preset(name) for name in names], GPU, quiet=True)
+    assert len(started) == 2
+
+
+def test_one_alone_and_the_cpu_and_other_systems_compile_nothing(started: list[str]) -> None:
+    md, hd = get_preset("shapes-md"), get_preset("shapes-hd")
+    plain = [replace(config, train=replace(config.train, compile=False)) for config in (md, hd)]
+    for configs, device in (([md], GPU), ([md, hd], CPU), (plain, GPU), ([md, tiny(system="vrnn")], GPU)):
+        warming.warm(configs, device, quiet=True)
+    assert not started
+
+
+def test_what_is_compiled_has_the_model_batch_and_precision_of_the_training() -> None:
+    config = get_preset("shapes-background")
+    short = warming.short(config)
+    assert (short.model, short.train.batch, short.train.precision) == (
+        config.model,
+        config.train.batch,
+        config.train.precision,
+    )
+    assert Config.from_dict(short.to_dict()) == short
