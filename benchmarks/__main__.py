@@ -27,6 +27,7 @@ from benchmarks import (
 from benchmarks.plan import Plan
 from benchmarks.timing import clean_up
 from scalor.config import Config
+from scalor.training.warming import warm
 
 Section = Callable[[Plan], Sequence[Any]]
 RESULTS = Path(__file__).parent / "results"
@@ -96,8 +97,7 @@ def run(names: Sequence[str], chosen: Plan, prefix: str, out: Path, words: Seque
     compiled = chosen.device != "cuda"
     for name in names:
         if not compiled and name not in NOTHING_COMPILED:
-            print("compiling for all sections, side by side\n", flush=True)
-            startup.warm_cache(chosen, to_compile(names, chosen))
+            warm(to_compile(names, chosen), chosen.where)
             compiled = True
         done = carry_out(SECTIONS[name], chosen)
         path = report.write(out / f"{prefix}-{name}.json", {"section": name, **done.to_dict(), **origin})

@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # the new process counts its imports
 
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 ROOT = Path(__file__).parent.parent
-PATIENCE = 300.0
-"""Seconds that compiling may take."""
 
 
 @dataclass(frozen=True)
@@ -60,32 +58,6 @@ def in_new_process(plan: "Plan", config: "Config", cache: str, surroundings: dic
         raise RuntimeError(f"the new process failed:\n{done.stderr[-2_000:]}")
     imported, built, first, second = json.loads(done.stdout.splitlines()[-1])
     return StartRow(cache, imported, built, first, second, whole)
-
-
-def warm_cache(plan: "Plan", configs: list["Config"]) -> None:
-    """Compile for all configs side by side, so that each one's own start is a start from a filled cache.
-
-    A failure is left for the measurement itself to meet.
-    """
-    running = []
-    for text in {json.dumps(config.to_dict()) for config in configs}:
-        process = subprocess.Popen(
-            command(plan),
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert process.stdin is not None
-        process.stdin.write(text)
-        process.stdin.close()
-        running.append(process)
-    for process in running:
-        try:
-            process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
 
 
 def command(plan: "Plan") -> list[str]:
