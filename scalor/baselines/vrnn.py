@@ -19,10 +19,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from scalor.baselines.whole_frames import Rollout, WholeFrames
 from scalor.config import require, setting
-from scalor.distributions import Estimator, Exact, Mode, Noise, Normal, Relaxed, positive
-from scalor.interface import Annealed, Bound, Model
-from scalor.model.elbo import pixel_log_likelihood
+from scalor.distributions import Estimator, Exact, Mode, Normal, positive
 from scalor.model.frames import check_frames
 
 
@@ -84,18 +83,11 @@ class Watched(NamedTuple):
     """After the last frame."""
 
 
-class Rollout(NamedTuple):
-    """A seen or imagined video."""
-
-    frames: Float[Tensor, "B T 3 H W"]
-
-
-class VRNN(Model):
-    reported = ("log_likelihood", "kl", "squared_error")
-
+class VRNN(WholeFrames):
     def __init__(self, config: VRNNConfig) -> None:
         super().__init__()
         self.config: VRNNConfig = config
+        self.sigma = config.sigma
         feature, state, latent = config.feature_dim, config.state_dim, config.latent_dim
         (rows, columns), widths = config.smallest, config.channels
         flat = widths[-1] * rows * columns
@@ -160,34 +152,6 @@ class VRNN(Model):
         """The mean of the pixels."""
         drawn: Tensor = self.decoder(torch.cat([self.latent_features(z), hidden], -1))
         return drawn.float().sigmoid()
-
-    def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
-        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame."""
-        images = video.transpose(0, 1).contiguous()
-        watched = self.watch(images, estimator, cut_gradients)
-        squared_error = (watched.pictures - images).square().sum((0, 2, 3, 4))
-        pixels = video[0].numel()
-        log_likelihood = pixel_log_likelihood(squared_error, pixels, self.config.sigma)
-        kl = watched.kl.sum(0)
-        numbers = {"log_likelihood": log_likelihood, "kl": kl, "squared_error": squared_error / pixels}
-        return Bound(log_likelihood - kl, numbers)
-
-    def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
-        return self.elbo(video, Relaxed(now.temperature, noise), now.cut_gradients)
-
-    @torch.no_grad()
-    def log_likelihood(self, frames: object, samples: int = 10) -> Float[Tensor, " B"]:
-        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
-        require(samples >= 1, "samples", samples, "at least 1 is needed")
-        video = self.receive(frames, minimum=1)
-        weights = torch.stack([self.elbo(video, Exact()).elbo for _ in range(samples)])
-        return weights.logsumexp(0) - math.log(samples)
-
-    @torch.inference_mode()
-    def reconstruct(self, frames: object) -> Rollout:
-        """The frames as the model sees them."""
-        video = self.receive(frames, minimum=1)
-        return self.generate(video, observe=video.shape[1], horizon=0)
 
     @torch.inference_mode()
     def generate(

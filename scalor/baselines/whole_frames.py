@@ -1,0 +1,82 @@
+"""What systems that see frames whole have in common: how frames that were seen become a bound.
+
+Letters: B clips, T frames, H by W pixels.
+"""
+
+import math
+from abc import abstractmethod
+from typing import NamedTuple, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from scalor.config import require
+from scalor.distributions import Estimator, Exact, Noise, Relaxed
+from scalor.interface import Annealed, Bound, Model
+from scalor.model.elbo import pixel_log_likelihood
+
+
+class Watched(Protocol):
+    """Frames that were seen, and what the model made of them."""
+
+    @property
+    def pictures(self) -> Float[Tensor, "T B 3 H W"]:
+        """The means of the pixels."""
+
+    @property
+    def kl(self) -> Float[Tensor, "T B"]:
+        """What the latents cost, nats."""
+
+
+class Rollout(NamedTuple):
+    """A seen or imagined video."""
+
+    frames: Float[Tensor, "B T 3 H W"]
+
+
+class WholeFrames(Model):
+    reported = ("log_likelihood", "kl", "squared_error")
+    sigma: float
+    """Standard deviation of the pixel noise."""
+
+    @abstractmethod
+    def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
+        """The posterior."""
+
+    @abstractmethod
+    def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
+        """Frames from outside, checked, on the model's device."""
+
+    @abstractmethod
+    def generate(
+        self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
+    ) -> Rollout: ...
+
+    def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
+        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame."""
+        images = video.transpose(0, 1).contiguous()
+        watched = self.watch(images, estimator, cut_gradients)
+        squared_error = (watched.pictures - images).square().sum((0, 2, 3, 4))
+        pixels = video[0].numel()
+        log_likelihood = pixel_log_likelihood(squared_error, pixels, self.sigma)
+        kl = watched.kl.sum(0)
+        numbers = {"log_likelihood": log_likelihood, "kl": kl, "squared_error": squared_error / pixels}
+        return Bound(log_likelihood - kl, numbers)
+
+    def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
+        return self.elbo(video, Relaxed(now.temperature, noise), now.cut_gradients)
+
+    @torch.no_grad()
+    def log_likelihood(self, frames: object, samples: int = 10) -> Float[Tensor, " B"]:
+        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        require(samples >= 1, "samples", samples, "at least 1 is needed")
+        video = self.receive(frames, minimum=1)
+        weights = torch.stack([self.elbo(video, Exact()).elbo for _ in range(samples)])
+        return weights.logsumexp(0) - math.log(samples)
+
+    @torch.inference_mode()
+    def reconstruct(self, frames: object) -> Rollout:
+        """The frames as the model sees them."""
+        video = self.receive(frames, minimum=1)
+        return self.generate(video, observe=video.shape[1], horizon=0)
