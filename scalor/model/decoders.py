@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from scalor.model.encoders import PATCH_FEATURES, PATCHES
 
+HIDDEN = 128
 MASK_ON = 0.3
 """A pixel of a sprite belongs to its object when the mask is above this."""
 
@@ -31,7 +32,9 @@ class GlimpseDecoder(nn.Module):
     def __init__(self, what: int, glimpse: int) -> None:
         super().__init__()
         self.patch = glimpse // PATCHES
-        self.all = nn.Sequential(nn.Linear(what, PATCHES**2 * PATCH_FEATURES), nn.CELU())
+        self.all = nn.Sequential(
+            nn.Linear(what, HIDDEN), nn.CELU(), nn.Linear(HIDDEN, PATCHES**2 * PATCH_FEATURES), nn.CELU()
+        )
         self.each = nn.Sequential(
             nn.Linear(PATCH_FEATURES, 2 * PATCH_FEATURES),
             nn.CELU(),

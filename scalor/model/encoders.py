@@ -108,7 +108,9 @@ class GlimpseEncoder(nn.Module):
         super().__init__()
         self.patch = glimpse // PATCHES
         self.each = nn.Sequential(nn.Linear(3 * self.patch**2, PATCH_FEATURES), nn.CELU())
-        self.all = nn.Sequential(nn.Linear(PATCHES**2 * PATCH_FEATURES, code), nn.CELU())
+        self.all = nn.Sequential(
+            nn.Linear(PATCHES**2 * PATCH_FEATURES, 2 * code), nn.CELU(), nn.Linear(2 * code, code), nn.CELU()
+        )
 
     def forward(self, glimpses: Float[Tensor, "B N 3 P P"]) -> Float[Tensor, "B N code"]:
         split = glimpses.unflatten(-1, (PATCHES, self.patch)).unflatten(-3, (PATCHES, self.patch))
