@@ -23,11 +23,12 @@ NEAR_VIEW = 0.3
 
 @dataclass(frozen=True)
 class Gate:
-    """When a prediction may be matched to a true object: by centre distance (pixels) or by box IoU."""
+    """When a prediction may be matched to a true object: by centre distance or by box IoU."""
 
     name: str
-    kind: Literal["distance", "iou"]
+    kind: Literal["distance", "diagonal", "iou"]
     threshold: float
+    """A distance in pixels, a distance in diagonals of the true box, or an IoU."""
 
     def cost(
         self,
@@ -37,11 +38,11 @@ class Gate:
         pred_centre: Float[np.ndarray, "M 2"],
     ) -> Float[np.ndarray, "N M"]:
         """Distance in pixels, or 1 - IoU; infinite where the pair does not pass the gate."""
-        if self.kind == "distance":
-            cost = centre_distances(true_centre, pred_centre)
-            return np.where(cost <= self.threshold, cost, np.inf)
-        overlap = box_ious(true_box, pred_box)
-        return np.where(overlap >= self.threshold, 1 - overlap, np.inf)
+        if self.kind == "iou":
+            overlap = box_ious(true_box, pred_box)
+            return np.where(overlap >= self.threshold, 1 - overlap, np.inf)
+        away = centre_distances(true_centre, pred_centre)
+        return np.where(away <= self.reach(true_box), away, np.inf)
 
     def similarity(
         self,
@@ -50,13 +51,22 @@ class Gate:
         true_centre: Float[np.ndarray, "N 2"],
         pred_centre: Float[np.ndarray, "M 2"],
     ) -> Float[np.ndarray, "N M"]:
-        """In [0, 1], not cut off by the gate: IoU, or max(0, 1 - distance / (2 threshold)).
+        """In [0, 1], not cut off by the gate: IoU, or max(0, 1 - distance / (2 reach)).
 
         The second is 0.5 at the gate, as IoU is at the usual gate of 0.5, and 0 at twice the gate.
         """
+        if self.kind == "iou":
+            return box_ious(true_box, pred_box)
+        alike: np.ndarray = 1 - centre_distances(true_centre, pred_centre) / (2 * self.reach(true_box))
+        return np.maximum(0.0, alike)
+
+    def reach(self, true_box: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 1"]:
+        """How far from each true object a distance gate lets a prediction be, pixels."""
         if self.kind == "distance":
-            return np.maximum(0.0, 1 - centre_distances(true_centre, pred_centre) / (2 * self.threshold))
-        return box_ious(true_box, pred_box)
+            return np.full((len(true_box), 1), self.threshold)
+        width, height = true_box[:, 2] - true_box[:, 0], true_box[:, 3] - true_box[:, 1]
+        reach: np.ndarray = self.threshold * np.hypot(width, height)[:, None]
+        return reach
 
 
 def paper_gate(size: float) -> Gate:
@@ -72,6 +82,11 @@ def strict_gate(size: float) -> Gate:
 def iou_gate() -> Gate:
     """Boxes that overlap with an IoU of at least 0.5."""
     return Gate("iou", "iou", 0.5)
+
+
+def diagonal_gate() -> Gate:
+    """Centres at most half the diagonal of the true box apart: for objects of unlike sizes."""
+    return Gate("centre", "diagonal", 0.5)
 
 
 def centre_distances(true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]) -> Float[np.ndarray, "N M"]:

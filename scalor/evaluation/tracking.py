@@ -182,7 +182,7 @@ def clear_counts(matches: Sequence[FrameMatch], gate: Gate) -> ClearCounts:
         identities=len(first),
         mostly_tracked=int((share >= MOSTLY_TRACKED).sum()),
         mostly_lost=int((share < MOSTLY_LOST).sum()),
-        closeness=cost if gate.kind == "distance" else len(at) - cost,
+        closeness=len(at) - cost if gate.kind == "iou" else cost,
     )
 
 

@@ -1,0 +1,96 @@
+"""Boxes in files: MOTChallenge text, as truth or as tracks, and the `tracks.csv` that `scalor track` writes.
+
+A line of MOTChallenge text is frame, id, left, top, width, height, confidence and whatever else, frames from 1.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from scalor.errors import InputError
+
+MOT_COLUMNS = 7
+CSV_COLUMNS = ("clip", "frame", "id", "x0", "y0", "x1", "y1", "presence")
+
+
+@dataclass(frozen=True)
+class BoxRows:
+    """One row per object and frame of one video."""
+
+    frame: Int[np.ndarray, " K"]
+    """From 1 on, in whichever form the file counts."""
+    id: Int[np.ndarray, " K"]
+    box: Float[np.ndarray, "K 4"]
+    """x0, y0, x1, y1 in pixels."""
+    confidence: Float[np.ndarray, " K"]
+    """Of a true object 0 where it is to be ignored; of a track what its maker says."""
+
+    def select(self, rows: Shaped[np.ndarray, "..."]) -> "BoxRows":
+        return BoxRows(self.frame[rows], self.id[rows], self.box[rows], self.confidence[rows])
+
+    def within(self, first: int, last: int) -> "BoxRows":
+        """The rows of the frames from `first` to `last`, both included."""
+        return self.select((self.frame >= first) & (self.frame <= last))
+
+
+def read_boxes(path: str | Path) -> BoxRows:
+    """A MOTChallenge text, or our own `tracks.csv` of one clip, known by its first line."""
+    lines = _lines(path)
+    if lines and lines[0][1][0] == "clip":
+        header, rows = lines[0][1], lines[1:]
+        missing = [name for name in CSV_COLUMNS if name not in header]
+        if missing:
+            raise InputError(f"{path} has no column {missing[0]}: give a tracks.csv as `scalor track` writes it.")
+        table = _numbers(path, rows, len(header))[:, [header.index(name) for name in CSV_COLUMNS]]
+        if len(np.unique(table[:, 0])) > 1:
+            raise InputError(f"{path} holds {len(np.unique(table[:, 0]))} clips: give a file with the tracks of one.")
+        found = BoxRows(table[:, 1].astype(int) + 1, table[:, 2].astype(int), table[:, 3:7], table[:, 7])
+    else:
+        table = _numbers(path, lines, MOT_COLUMNS)
+        corners = np.concatenate([table[:, 2:4], table[:, 2:4] + table[:, 4:6]], 1)
+        found = BoxRows(table[:, 0].astype(int), table[:, 1].astype(int), corners, table[:, 6])
+    return _checked(path, found)
+
+
+def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
+    """Every line that says something, with its number and its words."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            return [(n, [w.strip() for w in words]) for n, words in enumerate(csv.reader(file), 1) if any(words)]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): give a file of boxes.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is not text: give a MOTChallenge text or a tracks.csv.") from error
+
+
+def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int) -> Float[np.ndarray, "K columns"]:
+    table = np.zeros((len(lines), columns))
+    for row, (line, words) in zip(table, lines, strict=True):
+        try:
+            row[:] = [float(word) for word in words[:columns]]
+        except ValueError as error:
+            raise InputError(
+                f"{path}, line {line} is {','.join(words)!r}: it needs {columns} numbers, apart by commas "
+                "(MOTChallenge: frame, id, left, top, width, height, confidence)."
+            ) from error
+        if not np.isfinite(row).all():
+            raise InputError(f"{path}, line {line} is {','.join(words)!r}: all numbers must be finite.")
+    return table
+
+
+def _checked(path: str | Path, rows: BoxRows) -> BoxRows:
+    if len(rows.frame) and rows.frame.min() < 1:
+        raise InputError(f"{path} has a frame {rows.frame.min()}: MOTChallenge text counts frames from 1.")
+    if (rows.box[:, 2:] < rows.box[:, :2]).any():
+        bad = int(rows.frame[(rows.box[:, 2:] < rows.box[:, :2]).any(1)][0])
+        raise InputError(f"{path}, frame {bad} has a box of negative width or height: give boxes of 0 px or more.")
+    order = np.lexsort((rows.id, rows.frame))
+    rows = rows.select(order)
+    twice = (rows.frame[1:] == rows.frame[:-1]) & (rows.id[1:] == rows.id[:-1])
+    if twice.any():
+        at = int(np.flatnonzero(twice)[0])
+        raise InputError(f"{path}, frame {rows.frame[at]} has id {rows.id[at]} twice: an object has one row per frame.")
+    return rows
