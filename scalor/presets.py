@@ -72,6 +72,7 @@ def as_in_the_paper(config: Config) -> Config:
         grid=(8, 8),
         proposals=min(slots, 64),
         size_range=0.5,
+        rejection_overlap=0.3,
         search=False,
         inertia=False,
         siblings=False,
@@ -131,7 +132,10 @@ def shapes_md() -> Config:
 @preset
 def shapes_hd() -> Config:
     """Shapes, high density: 50-64 objects of 6.5 px."""
-    return density("shapes", (50, 64), 6.5, slots=72, cells=32)
+    config = density("shapes", (50, 64), 6.5, slots=72, cells=32)
+    # Half of them touch others: a longer training, and proposals that are rejected later (docs/log.md).
+    model = replace(config.model, rejection_overlap=0.5)
+    return replace(config, model=model, train=replace(config.train, steps=24_000))
 
 
 @preset
@@ -167,7 +171,7 @@ def mnist_hd() -> Config:
 @preset
 def shapes_background() -> Config:
     """High-density shapes over moving textures."""
-    config = shapes_hd()
+    config = density("shapes", (50, 64), 6.5, slots=72, cells=32)
     scene = replace(config.scene, background=True)
     # Objects are found later over a texture; propagation must not start before (docs/log.md).
     train = replace(config.train, lengths=((0, 1), (4_000, 2), (5_500, 4), (7_000, 10)))

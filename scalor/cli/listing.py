@@ -1,7 +1,8 @@
-"""`scalor presets` and `scalor info`: what there is, and what is in it."""
+"""`scalor presets`, `scalor info` and `scalor pack`: what there is, what is in it, and a small copy of it."""
 
 import argparse
 import json
+from pathlib import Path
 
 from scalor import presets as library
 from scalor.cli.main import print_json
@@ -25,6 +26,17 @@ def presets(arguments: argparse.Namespace) -> int:
         return 0
     for name in library.PRESETS:
         print(f"{name:<24} {library.describe(name)}")
+    return 0
+
+
+def pack(arguments: argparse.Namespace) -> int:
+    source, target = checkpoint.find(arguments.weights), Path(arguments.out)
+    checkpoint.save_packed(source, target)
+    document = {"weights": str(source), "file": str(target), "bytes": target.stat().st_size}
+    if arguments.json:
+        print_json(document)
+    else:
+        print(f"{source} ({source.stat().st_size:,} bytes) packed into {target} ({document['bytes']:,} bytes)")
     return 0
 
 

@@ -148,6 +148,10 @@ def parser() -> Parser:
     demo = command("demo", "Track an unseen scene with the shipped weights and show everything.", out="demo")
     demo.add_argument("--clips", type=positive, default=16, help="clips for the metrics")
 
+    pack = command("pack", "Write a small copy of trained weights, to share: a quarter of the size.")
+    pack.add_argument("weights", help="run folder or .safetensors file")
+    pack.add_argument("--out", required=True, help=".safetensors file to write")
+
     info = command("info", "Say what is in a checkpoint.")
     info.add_argument("weights", help="shipped name, run folder or .safetensors file")
     return top
@@ -267,6 +271,8 @@ def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
             return seeing.demo(arguments)
         case "presets":
             return listing.presets(arguments)
+        case "pack":
+            return listing.pack(arguments)
         case _:
             return listing.info(arguments)
 

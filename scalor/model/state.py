@@ -140,8 +140,8 @@ def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
 
 SAME_PLACE = 0.5
 """Two boxes with at least this intersection over union are at one place."""
-SAME_LOOK = 0.2
-"""Two z_what with at most this mean squared difference look alike; strangers differ by about 2 where z_what is used."""
+SAME_LOOK = 0.1
+"""Two z_what with at most this mean squared difference look alike; strangers differ by 1 to 2 (docs/log.md)."""
 
 
 def end_duplicates(state: SceneState) -> SceneState:

@@ -26,6 +26,7 @@ from scalor import systems
 from scalor.config import Config, SceneConfig, SystemConfig
 from scalor.errors import InputError
 from scalor.interface import Model, Tracker
+from scalor.training.packing import pack, unpack
 
 FORMAT = "scalor-1"
 MODEL_FILE, RESUME_FILE = "model.safetensors", "resume.safetensors"
@@ -119,7 +120,7 @@ def read(path: Path) -> Checkpoint:
     try:
         with safe_open(path, "pt") as file:
             header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, OSError) as error:
         raise InputError(
             f"checkpoint {path} cannot be read ({error}): it is truncated or no safetensors file; use another copy."
@@ -131,7 +132,7 @@ def read(path: Path) -> Checkpoint:
         )
     try:
         config = Config.from_dict(json.loads(header["config"]))
-        return Checkpoint(config, dict(json.loads(header["provenance"])), tensors)
+        return Checkpoint(config, dict(json.loads(header["provenance"])), unpack(stored))
     except InputError as error:
         raise InputError(f"checkpoint {path} has a config that does not fit this version: {error}") from error
     except (KeyError, ValueError, TypeError) as error:
@@ -179,6 +180,12 @@ def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = N
     whole = config or Config(model=model.config, scene=scene, test=scene)
     origin = provenance(whole, 0, next(model.parameters()).device)
     write(Path(path), dict(model.state_dict()), whole, origin)
+
+
+def save_packed(weights: str | Path, path: str | Path) -> None:
+    """A small copy of a model's weights, with the same config and provenance."""
+    found = read(find(weights))
+    write(Path(path), pack(found.weights), found.config, found.provenance)
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Any:
