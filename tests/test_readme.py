@@ -13,7 +13,7 @@ from scalor.cli.main import main
 from scalor.data.scenes import Scenes
 from scalor.presets import get_preset
 from scalor.training import checkpoint
-from scalor.visual.video import write_video
+from scalor.video import write_video
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -24,9 +24,9 @@ from scalor.model.scalor import SCALOR, Rollout
 from scalor.tracks import Tracks, join_tracks
 from scalor.training import checkpoint
 from scalor.training.pictures import to_bytes
+from scalor.video import iterate_frames, read_video, write_video
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip
-from scalor.visual.video import iterate_frames, read_video, write_video
 
 FPS = 6
 """Frames per second of the videos of ten-frame scenes: slow enough to follow by eye."""

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from scalor.errors import InputError
+from scalor.errors import InputError, without_extra
 from scalor.files import replacing
-from scalor.visual.video import without_extra
 
 RED = (220, 38, 38)
 WHITE = 255

@@ -16,7 +16,8 @@ from scalor.cli.main import main
 from scalor.cli.overrides import apply
 from scalor.data.scenes import Scenes
 from scalor.presets import get_preset
-from scalor.visual import save_png, write_video
+from scalor.video import write_video
+from scalor.visual import save_png
 
 TINY = [
     *("--model.slots", "4", "--model.proposals", "2", "--model.glimpse", "8", "--model.what_dim", "4"),

@@ -18,7 +18,7 @@ from scalor.cli import learning
 from scalor.schedule import Anneals
 from scalor.training import checkpoint
 from scalor.training.step import TrainingStep
-from scalor.visual import iterate_frames
+from scalor.video import iterate_frames
 
 from .conftest import TINY, Say, contents
 

@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import save_file
 
 import scalor
-from scalor.visual import save_png, write_video
+from scalor.video import write_video
+from scalor.visual import save_png
 
 from .conftest import TINY, Say, contents
 

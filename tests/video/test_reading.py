@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from scalor.errors import InputError
-from scalor.visual import iterate_frames, read_video, save_png, strip, write_video
+from scalor.video import iterate_frames, read_video, write_video
+from scalor.visual import save_png, strip
 
 
 def movie(count: int = 8, height: int = 48, width: int = 64) -> np.ndarray:
