@@ -1,6 +1,17 @@
 """Video files: anything that moves, read as a stream of frames; .mp4 and .gif written."""
 
-from scalor.video.reading import iterate_frames, read_video
+from scalor.video.reading import Video, iterate_frames, open_video, read_video
+from scalor.video.selection import Selection
+from scalor.video.sources import Frame
 from scalor.video.writing import VideoWriter, write_video
 
-__all__ = ["VideoWriter", "iterate_frames", "read_video", "write_video"]
+__all__ = [
+    "Frame",
+    "Selection",
+    "Video",
+    "VideoWriter",
+    "iterate_frames",
+    "open_video",
+    "read_video",
+    "write_video",
+]

@@ -1,143 +1,200 @@
-"""Video files in: mp4, gif and other containers, folders of images, numpy arrays.
+"""Videos in: any video file, a folder or pattern of images, a stack of pages, an array, as a stream of frames.
 
-Reading is a stream of uint8 frames in constant memory (`iterate_frames`); `read_video` collects it.
+>>> video = open_video("ants.mp4", Selection(region=(0, 0, 640, 480), start=60, stride=2))
+>>> for frame in video:
+...     frame.picture, frame.index, frame.seconds
+
+Memory does not grow with the length of the video. `iterate_frames` and `read_video` are for whole, simple ones.
 """
 
 import re
 from collections.abc import Iterator
-from itertools import chain
+from dataclasses import replace
+from glob import glob
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
 from scalor.errors import InputError, without_extra
+from scalor.video.arrays import open_array
+from scalor.video.selection import Selection
+from scalor.video.sources import Frame, Picture, Source
 
-CONTAINERS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
-IMAGES = (".png", ".jpg", ".jpeg")
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm", ".pnm")
+KINDS = "a video file, a folder of images, a pattern such as 'frames/*.png', a TIFF stack or a .npy or .npz file"
+FPS = 10
+"""Frames per second of images and arrays, which carry no time."""
+WORTH_SEEKING = 4
+"""A sample of fewer than one in so many frames jumps from one to the next."""
+
+
+class Video:
+    """A selection of a video, frame by frame, as often as it is iterated. Made by `open_video`."""
+
+    def __init__(self, source: Source, selection: Selection) -> None:
+        selection.check_region(source.size, source.name)
+        self._source = source
+        self.selection = selection
+        if selection.start or selection.end is not None:
+            self._check_time()
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def full_size(self) -> tuple[int, int]:
+        """Height and width of the original, as it is shown."""
+        return self._source.size
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the frames that come out."""
+        if self.selection.region is None:
+            return self.full_size
+        x0, y0, x1, y1 = self.selection.region
+        return y1 - y0, x1 - x0
+
+    @property
+    def fps(self) -> float:
+        """Frames per second of the original, on average."""
+        return self._source.fps
+
+    @property
+    def frames(self) -> int | None:
+        """About how many frames will come out, where the file tells; good enough for a progress bar."""
+        count = self._source.count
+        return None if count is None else max(1, len(self.selection.numbers(count, self.fps)))
+
+    def __iter__(self) -> Iterator[Frame]:
+        for frame in self._source.frames(self.selection):
+            yield replace(frame, picture=self._cropped(frame.picture))
+
+    def sample(self, count: int, seed: int = 0) -> UInt8[np.ndarray, "count H W 3"]:
+        """Frames spread evenly over the selected time, whatever the stride; all of them if there are fewer.
+
+        Of an hour this takes seconds, where the file can be searched.
+        """
+        if count < 1:
+            raise InputError(f"count is {count}: sample at least 1 frame.")
+        every = replace(self.selection, stride=1)
+        known = self._source.count
+        numbers = range(0) if known is None else every.numbers(known, self.fps)
+        if len(numbers) > WORTH_SEEKING * count:
+            # One from the middle half of each of `count` equal stretches: no two are the same.
+            places = (np.arange(count) + np.random.default_rng(seed).uniform(0.25, 0.75, count)) / count
+            times = (numbers[0] + places * len(numbers)) / self.fps
+            pictures = [self._cropped(picture) for picture in self._source.near(times.tolist(), every)]
+            if len(pictures) == count:
+                return np.stack(pictures)
+        pictures_in_turn = (self._cropped(frame.picture) for frame in self._source.frames(every))
+        return np.stack(_thinned(pictures_in_turn, count))
+
+    def _cropped(self, picture: Picture) -> Picture:
+        if self.selection.region is None:
+            return picture
+        x0, y0, x1, y1 = self.selection.region
+        return picture[y0:y1, x0:x1].copy()
+
+    def _check_time(self) -> None:
+        start, end = self.selection.start or 0, self.selection.end
+        if next(self._source.frames(self.selection), None) is not None:
+            return
+        if next(self._source.frames(Selection(start=start)), None) is not None:
+            raise InputError(f"end is {end}: {self.name} has no frame from {start} s to then; choose a later end.")
+        length = f" and lasts about {self._source.count / self.fps:.2f} s" if self._source.count else ""
+        raise InputError(f"start is {start}: {self.name} has no frame from then on{length}; choose an earlier start.")
+
+
+def open_video(source: str | Path, selection: Selection | None = None, fps: float = FPS) -> Video:
+    """A video from any file that PyAV decodes, a folder or pattern of images, a TIFF stack, or a .npy or .npz file.
+
+    `fps` is for images and arrays, which carry no time of their own. Raises InputError at once, or where the file
+    turns out to be broken.
+    """
+    if not 0 < fps <= 1000:
+        raise InputError(f"fps is {fps}: give frames per second above 0 and up to 1000.")
+    return Video(_find(source, fps), selection or Selection())
+
+
+def iterate_frames(path: str | Path) -> Iterator[Picture]:
+    """The pictures of all frames one after the other."""
+    video = open_video(path)
+    return (frame.picture for frame in video)
 
 
 def read_video(path: str | Path) -> Float[np.ndarray, "T 3 H W"]:
-    """All frames of a video file, folder of images or array file, as float32 in [0, 1]."""
+    """All frames at once, as float32 in [0, 1]."""
     frames = np.stack(list(iterate_frames(path)))
     return np.ascontiguousarray(frames.transpose(0, 3, 1, 2)) / np.float32(255)
 
 
-def iterate_frames(path: str | Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
-    """The frames one after the other. Raises InputError at once, or where the file turns out to be broken."""
-    path = Path(path)
-    if not path.exists():
-        raise InputError(f"{path} does not exist: give a video file, a folder of images or a .npy or .npz file.")
-    suffix = path.suffix.lower()
-    if path.is_dir():
-        frames = _from_folder(path)
-    elif suffix in (".npy", ".npz"):
-        frames = _from_array(path)
-    elif suffix in CONTAINERS:
-        frames = _from_container(path)
-    else:
-        raise InputError(
-            f"{path} ends in {suffix or 'nothing'!r}: give a video ({', '.join(CONTAINERS)}), a folder of "
-            "images or a .npy or .npz file."
-        )
-    head = next(frames, None)
-    if head is None:
-        raise InputError(f"{path} holds no frame that can be decoded: it may be cut short; copy or export it again.")
-    return _of_one_size(chain([head], frames), str(path))
-
-
-def _of_one_size(frames: Iterator[np.ndarray], source: str) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
-    size = None
-    for t, frame in enumerate(frames):
-        if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-            raise InputError(
-                f"frame {t} for {source} is {frame.dtype} of shape {list(frame.shape)}: give uint8 [H, W, 3]."
-            )
-        size = size or frame.shape
-        if frame.shape != size:
-            raise InputError(
-                f"frame {t} of {source} is {frame.shape[1]} x {frame.shape[0]} pixels and frame 0 is "
-                f"{size[1]} x {size[0]}: bring all frames to one size."
-            )
-        yield frame
-
-
-def _from_container(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
+def _find(source: str | Path, fps: float) -> Source:
+    path = Path(source)
     try:
-        import av
+        if path.is_dir():
+            return _open_images([file for file in path.iterdir() if _is_image(file)], str(path), fps)
+        if path.exists():
+            path.open("rb").close()
+            return _open_file(path, fps)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): give {KINDS} that you may read.") from error
+    if not set("*?[") & set(str(source)):
+        raise InputError(f"{path} does not exist: give {KINDS}.")
+    matched = [Path(file) for file in glob(str(source), recursive=True) if Path(file).is_file()]
+    if not matched:
+        raise InputError(f"{source} matches no file: give a pattern that does, such as 'frames/*.png'.")
+    if len(matched) == 1:
+        return _find(matched[0], fps)
+    return _open_images(matched, str(source), fps)
+
+
+def _open_file(path: Path, fps: float) -> Source:
+    if path.suffix.lower() in (".npy", ".npz"):
+        return open_array(path, fps)
+    if _is_image(path):
+        try:
+            from scalor.video.images import open_pages
+        except ImportError as error:
+            raise without_extra(f"reading {path.suffix}", "pillow") from error
+        return open_pages(path, fps)
+    try:
+        from scalor.video.containers import Container
     except ImportError as error:
-        raise without_extra(f"reading {path.suffix}", "av") from error
+        raise without_extra(f"reading {path.suffix or path.name}", "av") from error
+    return Container(path, fps)
+
+
+def _open_images(files: list[Path], name: str, fps: float) -> Source:
     try:
-        with av.open(path) as container:
-            if not container.streams.video:
-                raise InputError(f"{path} holds no pictures, only other streams: give a file with a video stream.")
-            for frame in container.decode(video=0):
-                yield frame.to_ndarray(format="rgb24")
-    except av.FFmpegError as error:
-        raise InputError(
-            f"{path} cannot be decoded as a video ({error.strerror}): it may be cut short or not a video; "
-            "copy or export it again."
-        ) from error
+        from scalor.video.images import open_images
+    except ImportError as error:
+        raise without_extra("reading images", "pillow") from error
+    if not files:
+        raise InputError(f"{name} holds no images: give a folder with files that end in {', '.join(IMAGES)}.")
+    return open_images(sorted(files, key=_natural), name, fps)
+
+
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in IMAGES and not path.name.startswith(".")
 
 
 def _natural(path: Path) -> tuple[list[tuple[int, str]], str]:
     """Sort key under which frame2 comes before frame10."""
-    parts = re.split(r"(\d+)", path.name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], path.name
+    parts = re.split(r"(\d+)", str(path))
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], str(path)
 
 
-def _from_folder(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise without_extra("reading images", "pillow") from error
-    files = [file for file in path.iterdir() if file.suffix.lower() in IMAGES and not file.name.startswith(".")]
-    if not files:
-        raise InputError(f"{path} holds no images: give a folder with files that end in {', '.join(IMAGES)}.")
-    for file in sorted(files, key=_natural):
-        try:
-            with Image.open(file) as image:
-                mode = image.mode
-                picture = np.asarray(image.convert("RGB"))
-        except OSError as error:
-            raise InputError(f"{file} cannot be decoded as an image: remove it or export it again.") from error
-        if mode.startswith(("I", "F")):
-            raise InputError(f"{file} has more than 8 bits per channel (mode {mode}): convert it to 8 bits.")
-        yield picture
-
-
-def _from_array(path: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
-    """Arrays of uint8, or of floats in [0, 1], colour last or second. A .npy is read piece by piece."""
-    array = _load(path)
-    floats = array.dtype.kind == "f"
-    if array.ndim != 4 or 3 not in (array.shape[-1], array.shape[1]) or not (floats or array.dtype == np.uint8):
-        raise InputError(
-            f"{path} holds {array.dtype} of shape {list(array.shape)}: give uint8, or floats in [0, 1], of "
-            "shape [T, H, W, 3] or [T, 3, H, W]."
-        )
-    for t, frame in enumerate(array):
-        picture = frame if array.shape[-1] == 3 else frame.transpose(1, 2, 0)
-        if floats:
-            if not (picture.min() >= 0 and picture.max() <= 1):
-                raise InputError(
-                    f"frame {t} of {path} holds values from {picture.min():g} to {picture.max():g}: "
-                    "scale them to [0, 1]."
-                )
-            picture = (picture * 255 + 0.5).astype(np.uint8)
-        yield np.array(picture)
-
-
-def _load(path: Path) -> np.ndarray:
-    try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded as archive:
-            names = list(archive)
-            if "frames" in names or len(names) == 1:
-                array: np.ndarray = archive["frames" if "frames" in names else names[0]]
-                return array
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as a numpy array: write it again with numpy.save.") from error
-    raise InputError(f"{path} holds the arrays {names}: name the one with the video 'frames'.")
+def _thinned(pictures: Iterator[Picture], count: int) -> list[Picture]:
+    """`count` of pictures whose number nobody knows, spread evenly, never holding more than twice as many."""
+    kept: list[Picture] = []
+    step = 1
+    for number, picture in enumerate(pictures):
+        if number % step == 0:
+            kept.append(picture)
+        if len(kept) == 2 * count:
+            kept, step = kept[::2], 2 * step
+    if len(kept) <= count:
+        return kept
+    return [kept[(2 * number + 1) * len(kept) // (2 * count)] for number in range(count)]

@@ -217,7 +217,7 @@ VIDEOS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "half.mp4": (write_half, ["cut short"]),
     "text.mp4": (lambda path: path.write_text("not a video at all\n" * 50), ["cannot be decoded as a video"]),
     "text.npy": (lambda path: path.write_text("not an array at all\n" * 50), ["numpy.save"]),
-    "text.txt": (lambda path: path.write_text("what is this"), ["'.txt'", ".mp4"]),
+    "text.txt": (lambda path: path.write_text("what is this"), ["cannot be decoded as a video"]),
     "flat.npy": (lambda path: np.save(path, picture()[..., 0]), ["[3, 32, 32]", "[T, H, W, 3]"]),
     "bright.npy": (lambda path: np.save(path, picture() * 1.0), ["90", "scale them to [0, 1]"]),
     "nan.npy": (lambda path: np.save(path, picture() * np.nan), ["nan", "[0, 1]"]),

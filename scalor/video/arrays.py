@@ -1,0 +1,106 @@
+"""Arrays in .npy and .npz files as a video: uint8, or floats in [0, 1], colour last or second.
+
+Both are read frame by frame: a .npy through a memory map, a .npz as its archive is unpacked.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+from numpy.lib import format as npy
+
+from scalor.errors import InputError
+from scalor.video.sources import Picture, Stills, no_frames
+
+Values = Callable[[int], np.ndarray]
+"""The values of a frame, by its number."""
+
+
+def open_array(path: Path, fps: float) -> Stills:
+    with _explained(path):
+        member = _member(path) if path.suffix.lower() == ".npz" else None
+        with _values(path, member) as (shape, dtype, _):
+            pass
+    if len(shape) != 4 or 3 not in (shape[-1], shape[1]) or not (dtype.kind == "f" or dtype == np.uint8):
+        raise InputError(
+            f"{path} holds {dtype} of shape {list(shape)}: give uint8, or floats in [0, 1], of "
+            "shape [T, H, W, 3] or [T, 3, H, W]."
+        )
+    if not shape[0]:
+        raise no_frames(str(path))
+    colour_last = shape[-1] == 3
+
+    @contextmanager
+    def pictures() -> Iterator[Callable[[int], Picture]]:
+        with _values(path, member) as (_, _, values):
+
+            def picture(index: int) -> Picture:
+                with _explained(path):
+                    frame = values(index)
+                return _to_picture(frame if colour_last else frame.transpose(1, 2, 0), index, path)
+
+            yield picture
+
+    size = (shape[1], shape[2]) if colour_last else (shape[2], shape[3])
+    return Stills(str(path), size, fps, shape[0], pictures)
+
+
+def _to_picture(values: np.ndarray, index: int, path: Path) -> Picture:
+    if values.dtype == np.uint8:
+        return np.array(values)
+    if not (values.min() >= 0 and values.max() <= 1):
+        raise InputError(
+            f"frame {index} of {path} holds values from {values.min():g} to {values.max():g}: scale them to [0, 1]."
+        )
+    return (values * 255 + 0.5).astype(np.uint8)
+
+
+@contextmanager
+def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], np.dtype, Values]]:
+    """Shape and type of the array, and how to get at its frames."""
+    if member is None:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        yield array.shape, array.dtype, array.__getitem__
+        return
+    with ZipFile(path) as archive, archive.open(member) as file:
+        version = npy.read_magic(file)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, by_columns, dtype = read_header(file)
+        if by_columns or dtype.hasobject:
+            # Frames lie scattered over the whole array.
+            array = np.load(path, allow_pickle=False)[member.removesuffix(".npy")]
+            yield shape, dtype, array.__getitem__
+            return
+        yield shape, dtype, _unpacking(file, shape[1:], dtype)
+
+
+def _unpacking(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> Values:
+    begin = file.tell()
+    length = dtype.itemsize * int(np.prod(shape))
+
+    def values(index: int) -> np.ndarray:
+        file.seek(begin + index * length)
+        return np.frombuffer(file.read(length), dtype).reshape(shape)
+
+    return values
+
+
+def _member(path: Path) -> str:
+    with ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    if "frames" not in names and len(names) != 1:
+        raise InputError(f"{path} holds the arrays {names}: name the one with the video 'frames'.")
+    return f"{'frames' if 'frames' in names else names[0]}.npy"
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
+        raise InputError(f"{path} cannot be read as a numpy array: write it again with numpy.save.") from error

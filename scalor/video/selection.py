@@ -1,0 +1,68 @@
+"""Which part of a video is wanted: a region of the picture, a stretch of time, every n-th frame."""
+
+import math
+from dataclasses import dataclass
+
+from scalor.errors import InputError
+
+TINY = 1e-6
+"""Seconds. Times are compared with this much leeway, so that 0.3 s means frame 3 at ten frames per second."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of a video; all of it unless told otherwise."""
+
+    region: tuple[int, int, int, int] | None = None
+    """(x0, y0, x1, y1) in pixels of the picture as it is shown; x1 and y1 are the first ones outside."""
+    start: float | None = None
+    """Seconds from the first frame: frames shown earlier are left out."""
+    end: float | None = None
+    """Seconds from the first frame: frames shown then or later are left out."""
+    stride: int = 1
+    """Of what is left, every n-th frame."""
+
+    def __post_init__(self) -> None:
+        if self.region is not None:
+            if len(self.region) != 4 or not all(_is_whole(side) for side in self.region):
+                raise InputError(f"region is {self.region}: give four whole numbers of pixels, x0, y0, x1, y1.")
+            x0, y0, x1, y1 = self.region
+            if not (0 <= x0 < x1 and 0 <= y0 < y1):
+                raise InputError(f"region is {self.region}: x0 must be from 0 to below x1, and y0 from 0 to below y1.")
+        for name, seconds in (("start", self.start), ("end", self.end)):
+            if seconds is not None and not (_is_number(seconds) and 0 <= seconds < math.inf):
+                raise InputError(f"{name} is {seconds!r}: give seconds from the first frame, 0 or more.")
+        if self.end is not None and self.end <= (self.start or 0):
+            raise InputError(f"end is {self.end}: give a time after the start, which is {self.start or 0}.")
+        if not _is_whole(self.stride) or self.stride < 1:
+            raise InputError(f"stride is {self.stride!r}: give a whole number from 1, which takes every frame.")
+
+    def is_before(self, seconds: float) -> bool:
+        """Whether a frame shown then comes too early."""
+        return self.start is not None and seconds < self.start - TINY
+
+    def is_after(self, seconds: float) -> bool:
+        """Whether a frame shown then, and so any later one, comes too late."""
+        return self.end is not None and seconds >= self.end - TINY
+
+    def numbers(self, count: int, fps: float) -> range:
+        """The frames it takes of a video of `count` frames at a constant rate."""
+        first = 0 if self.start is None else math.ceil((self.start - TINY) * fps)
+        last = count if self.end is None else min(count, math.ceil((self.end - TINY) * fps))
+        return range(max(0, first), last, self.stride)
+
+    def check_region(self, size: tuple[int, int], name: str) -> None:
+        """Refuses a region that reaches out of a picture of this height and width."""
+        height, width = size
+        if self.region is not None and (self.region[2] > width or self.region[3] > height):
+            raise InputError(
+                f"region is {self.region}: {name} is {width} x {height} pixels; stay within (0, 0, {width}, {height})."
+            )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

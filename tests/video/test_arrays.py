@@ -1,0 +1,57 @@
+"""Arrays as videos: every layout and type, exactly, one frame at a time."""
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalor.errors import InputError
+from scalor.video import Selection, iterate_frames, open_video
+
+from .clips import movie
+
+
+@pytest.mark.parametrize("colour_last", [True, False])
+@pytest.mark.parametrize("floats", [True, False])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_arrays_are_read_exactly(tmp_path: Path, suffix: str, floats: bool, colour_last: bool) -> None:
+    frames = movie(3)
+    array = frames if colour_last else frames.transpose(0, 3, 1, 2)
+    array = array.astype(np.float32) / 255 if floats else array
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".npy":
+        np.save(path, array)
+    else:
+        np.savez(path, frames=array, boxes=np.zeros(4))
+    assert np.array_equal(np.stack(list(iterate_frames(path))), frames)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_archive_is_read_from_any_frame_on(tmp_path: Path, save: type, order: str) -> None:
+    frames = movie(6)
+    save(tmp_path / "a.npz", np.asarray(frames, order=order))
+    video = open_video(tmp_path / "a.npz", Selection(start=0.2, stride=3))
+    for _ in range(2):
+        assert [frame.index for frame in video] == [2, 5]
+        assert all(np.array_equal(frame.picture, frames[frame.index]) for frame in video)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_a_large_array_is_never_in_memory_as_a_whole(tmp_path: Path, name: str) -> None:
+    frames = np.zeros((200, 64, 64, 3), np.uint8)
+    (np.save if name == "a.npy" else np.savez)(tmp_path / name, frames)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in iterate_frames(tmp_path / name)) == 200
+        assert tracemalloc.get_traced_memory()[1] < frames.nbytes / 4
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_array_cut_short_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", movie())
+    (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-50])
+    with pytest.raises(InputError, match=r"a\.npy cannot be read as a numpy array"):
+        open_video(tmp_path / "a.npy")
