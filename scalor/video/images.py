@@ -4,6 +4,7 @@ Of more than 8 bits (16, 32, floating point) a sample of the frames is looked at
 values become black and white in all frames. Only colour images of 16 bits keep their upper 8, as pillow reads them.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -16,6 +17,8 @@ from scalor.errors import InputError
 from scalor.video.pixels import Levels, measure_levels, over_black
 from scalor.video.sources import Picture, Stills, check_size
 
+DESCRIPTION = 270
+"""The TIFF tag in which ImageJ writes how many images there are."""
 SAMPLED = 16
 """Frames from which the levels of deep images are measured."""
 TROUBLES = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)
@@ -45,6 +48,12 @@ def open_pages(path: Path, fps: float) -> Stills:
         count = 1 if image.format in ("JPEG", "MPO") else getattr(image, "n_frames", 1)
         image.load()
         milliseconds = image.info.get("duration")
+        described = re.search(r"^images=(\d+)", str(getattr(image, "tag_v2", {}).get(DESCRIPTION)), re.MULTILINE)
+    if described and count < int(described[1]):
+        raise InputError(
+            f"{path} has one page and raw data of {described[1]} images behind it, as ImageJ saves stacks above 4 GB: "
+            "save it as an image sequence, and give the folder."
+        )
 
     @contextmanager
     def opened() -> Iterator[Load]:

@@ -133,6 +133,9 @@ def test_images_that_make_no_video_are_refused(tmp_path: Path) -> None:
     images[0].save(tmp_path / "a.tif", save_all=True, append_images=images[1:])
     with pytest.raises(InputError, match=r"frame 1 of .*a\.tif is 6 x 3 pixels and frame 0 is 6 x 4"):
         pictures(tmp_path / "a.tif")
+    Image.fromarray(GREY).save(tmp_path / "large.tif", description="ImageJ=1.54f\nimages=900\nslices=900")
+    with pytest.raises(InputError, match=r"large\.tif has one page and raw data of 900 images behind it"):
+        open_video(tmp_path / "large.tif")
     save_png(tmp_path / "b.png", np.random.default_rng(0).integers(0, 256, (40, 40, 3)).astype(np.uint8))
     (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:2000])
     with pytest.raises(InputError, match=r"b\.png cannot be decoded as an image"):
