@@ -1,7 +1,7 @@
 """Objects in a single frame without learning: pixels that stand out and hang together.
 
-Three ways: `colour` joins neighbours of one colour, `foreground` all neighbours that stand out, `motion` those that
-differ from what the last frames had in common. Sizes are height and width in pixels. The numbers were chosen on clips
+Two ways: `colour` joins neighbours of one colour, `foreground` all neighbours that stand out (a third, `motion`, has a
+room of its own: `moving`). Sizes are height and width in pixels. The numbers were chosen on clips
 of the training split, never on test clips.
 """
 
@@ -46,7 +46,7 @@ class Detections(NamedTuple):
 
 @dataclass(frozen=True)
 class Detector:
-    """One of the three ways, for objects of about one size."""
+    """One of the two ways, for objects of about one size."""
 
     way: str
     size: tuple[float, float]
@@ -57,15 +57,12 @@ class Detector:
         """The objects of a frame; no background given means black."""
         contrast = picture.max(0) if background is None else np.abs(picture - background).max(0)
         outside = contrast > threshold(contrast)
-        match self.way:
-            case "colour":
-                tint = tints(picture)
-                labels = same_colour(self.pieces(tint, outside), tint, self.size)
-            case "foreground":
-                brightest = ndimage.maximum_filter(contrast, 3)
-                labels = connected(outside & (contrast >= RIM * brightest))
-            case _:
-                labels = connected(outside)
+        if self.way == "colour":
+            tint = tints(picture)
+            labels = same_colour(self.pieces(tint, outside), tint, self.size)
+        else:
+            brightest = ndimage.maximum_filter(contrast, 3)
+            labels = connected(outside & (contrast >= RIM * brightest))
         labels = keep(labels, areas(labels) >= SMALLEST * self.size[0] * self.size[1])
         colour = means(tints(picture), labels) if self.way == "colour" else np.zeros((labels.max(), 3))
         labels = with_rims(labels, outside)

@@ -6,7 +6,7 @@ split, never on test clips.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -21,20 +21,32 @@ COLOUR_GATE = 0.2
 COLOUR_WEIGHT = 3.0
 """How many sizes of an object a whole colour is worth."""
 PATIENCE = 2
-"""Frames that a track goes on without a detection."""
+"""Frames that a track goes on without a detection, where nothing hides objects for long."""
 SEEN_NOISE = 0.05
 """Standard deviation of a detected centre."""
 SHOVE = 0.01
 """Standard deviation of a change of velocity, a frame."""
 FIRST_SPEED = 0.2
 """Standard deviation of the velocity before a second detection."""
-SIZE_RATE = 0.6
-"""How much of a new size is believed."""
 
 Motion = Float[np.ndarray, "K 2 2"]
 """Of x and of y: the position and the velocity, pixels."""
 Spread = Float[np.ndarray, "K 2 2"]
 """Their covariance, the same for x and for y."""
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How long a track is believed in."""
+
+    patience: int
+    """Frames that it goes on without a detection,"""
+    reported: int
+    """and those of them that it is still reported for."""
+    proof: int = 1
+    """Detections before it is reported at all, unless it is there from the first frames on."""
+    size_rate: float = 0.6
+    """How much of a new size and colour is believed."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +61,18 @@ class Followed:
     colour: Float[np.ndarray, "K 3"]
     missed: Int[np.ndarray, " K"]
     """Frames since the last detection."""
-    discovered: Bool[np.ndarray, " K"]
-    """Whether the track began in this very frame."""
+    sightings: Int[np.ndarray, " K"]
+    """Detections so far."""
 
     @property
     def centre(self) -> Float[np.ndarray, "K 2"]:
         return self.motion[:, :, 0]
+
+    @property
+    def discovered(self) -> Bool[np.ndarray, " K"]:
+        """Whether the track began in this very frame."""
+        new: np.ndarray = (self.sightings == 1) & (self.missed == 0)
+        return new
 
     @property
     def box(self) -> Float[np.ndarray, "K 4"]:
@@ -67,10 +85,11 @@ class Followed:
 class Linker:
     """Follows detections through the frames of one video of the given height and width."""
 
-    def __init__(self, object_size: tuple[float, float], frame: tuple[int, int]) -> None:
+    def __init__(self, object_size: tuple[float, float], frame: tuple[int, int], habits: Habits) -> None:
+        self.habits = habits
         self.unit = math.sqrt(object_size[0] * object_size[1])
         self.frame = np.array(frame[::-1], dtype=float)
-        self.begun = 0
+        self.begun = self.frames = 0
         nothing = Detections(np.zeros((0, 4)), np.zeros(0, int), np.zeros((0, 3)))
         self.followed = self.begin(nothing, np.zeros(0, int))
 
@@ -82,7 +101,24 @@ class Linker:
         new = self.begin(found, np.setdiff1d(np.arange(len(found.box)), partner))
         columns = (np.concatenate([getattr(part, field.name) for part in (old, new)]) for field in fields(Followed))
         self.followed = Followed(*columns)
+        self.frames += 1
         return self.followed
+
+    def proven(self) -> Bool[np.ndarray, " K"]:
+        enough: np.ndarray = self.followed.sightings >= self.habits.proof
+        return np.full(len(enough), True) if self.frames <= self.habits.proof else enough
+
+    def reported(self) -> Followed:
+        """The tracks to tell of: proven, and seen now or, where none can have left the view, not long ago."""
+        box = self.followed.box
+        in_view = ((box[:, :2] >= 0) & (box[:, 2:] <= self.frame)).all(1)
+        believed = (self.followed.missed == 0) | (in_view & (self.followed.missed <= self.habits.reported))
+        return self.followed.select(self.proven() & believed)
+
+    def expected(self) -> Float[np.ndarray, "K 4"]:
+        """Where the proven tracks should be in the next frame."""
+        motion, spread = predict(self.followed.motion, self.followed.spread, SHOVE * self.unit)
+        return replace(self.followed, motion=motion, spread=spread).select(self.proven()).box
 
     def partners(self, motion: Motion, found: Detections) -> Int[np.ndarray, " K"]:
         """The detection of each track, -1 for none."""
@@ -96,12 +132,12 @@ class Linker:
         box, colour = found.box[partner[seen]], found.colour[partner[seen]]
         size, tint = before.size.copy(), before.colour.copy()
         motion[seen], spread[seen] = update(motion[seen], spread[seen], centres(box), SEEN_NOISE * self.unit)
-        size[seen] += SIZE_RATE * (box[:, 2:] - box[:, :2] - size[seen])
-        tint[seen] += SIZE_RATE * (colour - tint[seen])
+        size[seen] += self.habits.size_rate * (box[:, 2:] - box[:, :2] - size[seen])
+        tint[seen] += self.habits.size_rate * (colour - tint[seen])
         missed = np.where(seen, 0, before.missed + 1)
         in_view = ((motion[:, :, 0] >= 0) & (motion[:, :, 0] <= self.frame)).all(1)
-        after = Followed(before.id, motion, spread, size, tint, missed, np.zeros(len(seen), bool))
-        return after.select(seen | ((missed <= PATIENCE) & in_view))
+        after = Followed(before.id, motion, spread, size, tint, missed, before.sightings + seen)
+        return after.select(seen | ((missed <= self.habits.patience) & in_view))
 
     def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> Followed:
         """New tracks from some of the detections."""
@@ -115,7 +151,7 @@ class Linker:
             size=box[:, 2:] - box[:, :2],
             colour=found.colour[rows],
             missed=np.zeros(len(rows), int),
-            discovered=np.ones(len(rows), bool),
+            sightings=np.ones(len(rows), int),
         )
 
 

@@ -58,7 +58,7 @@ class Gate:
         if self.kind == "iou":
             return box_ious(true_box, pred_box)
         alike: np.ndarray = 1 - centre_distances(true_centre, pred_centre) / (2 * self.reach(true_box))
-        return np.maximum(0.0, alike)
+        return np.where(alike > 0, alike, 0.0)
 
     def reach(self, true_box: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 1"]:
         """How far from each true object a distance gate lets a prediction be, pixels."""

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from scalor import InputError
-from scalor.baselines.classical import REPORTED, ClassicalTracker, evaluate, named
+from scalor.baselines.classical import HABITS, ClassicalTracker, evaluate, named
 from scalor.baselines.detecting import DETECTORS
 from scalor.baselines.particles import trackpy_tracks
 from scalor.config import SceneConfig
@@ -88,7 +88,7 @@ def test_an_object_that_blinks_is_still_reported_where_that_is_the_rule() -> Non
         tracks = tracker(way).track(frames)
         assert np.unique(tracks.id).tolist() == [0]
         blink = tracks.frame == 4
-        assert blink.sum() == REPORTED[way]
+        assert blink.sum() == HABITS[way].reported
         assert (tracks.presence[blink] < 1).all()
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from scalor.baselines.detecting import DETECTORS, Detections, Detector, threshold
+from scalor.baselines.detecting import Detections, Detector, threshold
 
+WAYS = ("colour", "foreground")
 RED, GREEN = (1.0, 0.1, 0.1), (0.1, 1.0, 0.1)
 
 
@@ -20,7 +21,7 @@ def find(way: str, frame: np.ndarray, background: np.ndarray | None = None) -> D
     return Detector(way, (8.0, 8.0), 0.02)(frame, background)
 
 
-@pytest.mark.parametrize("way", DETECTORS)
+@pytest.mark.parametrize("way", WAYS)
 def test_a_square_has_its_own_box_and_area(way: str) -> None:
     found = find(way, picture((5, 9, RED)))
     assert found.box.tolist() == [[5, 9, 13, 17]]
@@ -58,19 +59,18 @@ def test_blurred_rims_between_objects_part_them() -> None:
     frame = picture((5, 9, RED), (14, 9, RED))
     frame[:, 9:17, 13] = 0.6 * np.array(RED)[:, None]
     assert find("foreground", frame).box[:, [0, 2]].tolist() in ([[5, 14], [14, 22]], [[5, 13], [13, 22]])
-    assert len(find("motion", frame).box) == 1
 
 
 def test_a_known_background_is_no_object() -> None:
     background = np.linspace(0.2, 0.8, 48, dtype=np.float32) * np.ones((3, 40, 1), dtype=np.float32)
     frame = background.copy()
     frame[:, 9:17, 5:13] = np.array(GREEN)[:, None, None]
-    for way in DETECTORS:
+    for way in WAYS:
         assert find(way, frame, background).box.tolist() == [[5, 9, 13, 17]]
         assert len(find(way, background, background).box) == 0
 
 
-@pytest.mark.parametrize("way", DETECTORS)
+@pytest.mark.parametrize("way", WAYS)
 def test_black_holds_nothing(way: str) -> None:
     found = find(way, picture())
     assert (found.box.shape, found.area.shape, found.colour.shape) == ((0, 4), (0,), (0, 3))

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalor.baselines.detecting import Detections
-from scalor.baselines.linking import COLOUR_GATE, GATE, PATIENCE, Linker, predict, update
+from scalor.baselines.linking import COLOUR_GATE, GATE, Habits, Linker, predict, update
 
 SIZE = 10.0
 FRAME = (100, 100)
+HABITS = Habits(patience=2, reported=1)
 BLIND = (0.0, 0.0, 0.0)
 
 
@@ -20,7 +21,7 @@ def detections(*centres: tuple[float, float], colour: tuple[float, float, float]
 
 
 def linker() -> Linker:
-    return Linker((SIZE, SIZE), FRAME)
+    return Linker((SIZE, SIZE), FRAME, HABITS)
 
 
 def joint(prior: np.ndarray, shove: float, noise: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -69,10 +70,27 @@ def test_constant_velocity_is_learnt_and_gone_on_with() -> None:
 def test_a_track_ends_after_a_while_and_its_number_with_it() -> None:
     follow = linker()
     follow.step(detections((50, 50)))
-    for missed in range(1, PATIENCE + 1):
+    for missed in range(1, HABITS.patience + 1):
         assert follow.step(detections()).missed.tolist() == [missed]
     assert len(follow.step(detections()).id) == 0
     assert follow.step(detections((50, 50))).id.tolist() == [1]
+
+
+def test_a_track_is_told_of_when_proven_and_for_a_while_after_its_last_detection() -> None:
+    follow = Linker((SIZE, SIZE), FRAME, Habits(patience=3, reported=1, proof=2))
+    told = []
+    for found in ([(20, 50)], [(20, 50)], [(20, 50), (80, 50)], [(20, 50), (80, 50)], [(80, 50)], [(80, 50)]):
+        follow.step(detections(*found))
+        told.append(follow.reported().id.tolist())
+    assert told == [[0], [0], [0], [0, 1], [0, 1], [1]]
+
+
+def test_the_boxes_expected_next_are_where_the_motion_leads() -> None:
+    follow = linker()
+    for t in range(8):
+        follow.step(detections((10 + 3 * t, 50)))
+    np.testing.assert_allclose(follow.expected(), [(29, 45, 39, 55)], atol=0.1)
+    assert follow.followed.missed.tolist() == [0]
 
 
 def test_a_track_that_is_predicted_out_of_view_ends_at_once() -> None:

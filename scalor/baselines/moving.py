@@ -1,0 +1,184 @@
+"""Moving objects before a camera that stands still: what differs from the median of earlier frames.
+
+Everything scales with the size of an object. The numbers were chosen on the first 477 frames of PETS 2009 S2L1,
+view 1, by looking at what they do and by how they score.
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+from scipy import ndimage
+
+from scalor.baselines.detecting import SMALLEST, Detections, Labels, Picture, areas, boxes, connected, keep, means
+
+DETAIL = 12
+"""Objects whose narrower side has at least twice so many pixels are looked at in a coarser picture."""
+MEMORY = 25
+"""Pictures whose median is the background."""
+LONGEST_STRIDE = 16
+"""Frames between two of these pictures, once a video has gone on for long."""
+CONTRAST = 0.1
+"""Nothing fainter stands out, pixels in [0, 1];"""
+NOISE = 6.0
+"""nor anything within so many standard deviations of the noise."""
+SHADE = 0.5
+"""A shadow leaves at least this share of the light, and the colour as it is."""
+SPECK = 0.08
+"""What is smaller than this share of an object's size is no part of one."""
+GAP = (0.15, 0.1)
+"""Holes and gaps of this share of an object's height and width are closed."""
+PIECE = 0.02
+"""Of the area of a typical object's box; anything smaller is no piece of one."""
+LARGEST = 1.3
+"""Pieces that together are not larger than so many objects are one."""
+SEVERAL = 1.8
+"""What is wider or higher than so many objects is more than one."""
+
+SAME = 0.5
+"""Objects whose centres are nearer than this share of a size, in both directions, are one."""
+
+GHOST = 0.7
+"""How much fainter the rim of an object's trace in the background is in the picture."""
+
+Boxes = Float[np.ndarray, "N 4"]
+
+
+class MotionDetector:
+    """Finds the moving objects of one video, frame by frame."""
+
+    def __init__(self, size: tuple[float, float]) -> None:
+        self.coarse = max(1, int(min(size) // DETAIL))
+        self.size = (size[0] / self.coarse, size[1] / self.coarse)
+        self.background = Background()
+
+    def __call__(self, picture: Picture, expected: Boxes) -> Detections:
+        """The objects of the next frame; `expected` are the boxes of those that should be there."""
+        blobs = self.blobs(shrink(picture, self.coarse))
+        box, blob = apart(blobs.box, expected / self.coarse, self.size)
+        return Detections(box * self.coarse, blobs.area[blob] * self.coarse**2, blobs.colour[blob])
+
+    def blobs(self, picture: Picture) -> Detections:
+        """What moves and hangs together: an object each, or several that touch."""
+        background, one = self.background.after(picture), self.size[0] * self.size[1]
+        labels = connected(close(stands_out(picture, background), self.size))
+        labels = keep(labels, areas(labels) >= PIECE * one)
+        labels = whole(keep(labels, ~ghosts(labels, picture, background)), self.size)
+        labels = keep(labels, areas(labels) >= SMALLEST * one)
+        return Detections(boxes(labels), areas(labels), means(picture, labels))
+
+
+class Background:
+    """The median of pictures that lie the farther apart the longer a video goes on."""
+
+    def __init__(self) -> None:
+        self.pictures: list[UInt8[np.ndarray, "3 H W"]] = []
+        self.stride, self.seen = 1, 0
+        self.median: Picture = np.zeros((3, 0, 0), np.float32)
+
+    def after(self, picture: Picture) -> Picture:
+        """The background when this picture has been seen too."""
+        if self.seen % self.stride == 0:
+            self.pictures.append((picture * 255).astype(np.uint8))
+            if len(self.pictures) > MEMORY:
+                far = self.stride == LONGEST_STRIDE
+                self.pictures = self.pictures[1:] if far else self.pictures[::2]
+                self.stride *= 1 if far else 2
+            middle = (len(self.pictures) - 1) // 2
+            self.median = np.partition(np.stack(self.pictures), middle, 0)[middle].astype(np.float32) / 255
+        self.seen += 1
+        return self.median
+
+
+def shrink(picture: Picture, factor: int) -> Picture:
+    """Means of squares of `factor` pixels; what is left over at the right and below is cut off."""
+    height, width = (side // factor * factor for side in picture.shape[1:])
+    parts = [picture[:, y:height:factor, x:width:factor] for y in range(factor) for x in range(factor)]
+    mean: np.ndarray = sum(parts[1:], parts[0]) / len(parts)
+    return mean
+
+
+def stands_out(picture: Picture, background: Picture) -> Bool[np.ndarray, "H W"]:
+    """Pixels that are neither noise nor the background in a shadow."""
+    contrast = np.abs(picture - background).max(0)
+    noise = 1.48 * float(np.median(contrast[::4, ::4]))
+    outside: np.ndarray = contrast > max(CONTRAST, NOISE * noise)
+    there = picture[:, outside], background[:, outside]
+    light = (there[0] * there[1]).sum(0) / np.maximum((there[1] ** 2).sum(0), 1e-6)
+    tinted = np.abs(there[0] - light * there[1]).max(0) > CONTRAST / 2
+    outside[outside] = tinted | (light < SHADE) | (light > 1)
+    return outside
+
+
+def close(inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Bool[np.ndarray, "H W"]:
+    """Without specks, then without gaps."""
+    share = inside.astype(np.float32)
+    for axis, side in enumerate(size):
+        share = ndimage.uniform_filter1d(share, round(SPECK * side) | 1, axis)
+    closed = (share > 0.45).astype(np.uint8)
+    for grow in (ndimage.maximum_filter1d, ndimage.minimum_filter1d):
+        for axis, (side, gap) in enumerate(zip(size, GAP, strict=True)):
+            closed = grow(closed, round(gap * side) | 1, axis)
+    return closed > 0
+
+
+def whole(labels: Labels, size: tuple[float, float]) -> Labels:
+    """Pieces as one object, where together they are small enough for it."""
+    box, largest = boxes(labels), LARGEST * np.array(size[::-1])
+    group = np.arange(len(box))
+    order = np.argsort(-areas(labels), kind="stable")
+    for rank, piece in enumerate(order):
+        for other in order[rank + 1 :]:
+            low, high = np.minimum(box[piece, :2], box[other, :2]), np.maximum(box[piece, 2:], box[other, 2:])
+            if group[piece] == piece and group[other] == other and (high - low <= largest).all():
+                box[piece] = (*low, *high)
+                group[other] = piece
+    group = np.unique(group, return_inverse=True)[1]
+    joined: np.ndarray = np.concatenate([[0], group + 1])[labels]
+    return joined
+
+
+def apart(found: Boxes, expected: Boxes, size: tuple[float, float]) -> tuple[Boxes, np.ndarray]:
+    """One box an object, and the blob it is part of.
+
+    A blob too large for one object that holds several expected ones is these, as they are expected but within the blob.
+    Any other that is too large is cut into equal parts.
+    """
+    result, source = [], []
+    for blob, box in enumerate(found):
+        width, height = (box[2:] - box[:2]) / size[::-1]
+        near = min(max(1.0, height), SEVERAL)  # what is high because it is near is wide, too
+        parts = within(expected, box, size)
+        if len(parts) < 2 or max(width / near, height) <= LARGEST:
+            parts = cut(box, *(max(1, math.floor(side + 2 - SEVERAL)) for side in (width / near, height)))
+        result.append(parts)
+        source += [blob] * len(parts)
+    return np.concatenate([np.zeros((0, 4)), *result]), np.array(source, dtype=int)
+
+
+def within(expected: Boxes, blob: Float[np.ndarray, " 4"], size: tuple[float, float]) -> Boxes:
+    """Those expected in a blob, moved into it; of two at one place the first."""
+    middle = (expected[:, :2] + expected[:, 2:]) / 2
+    chosen: list[int] = []
+    for one in np.flatnonzero(((middle >= blob[:2]) & (middle <= blob[2:])).all(1)):
+        away = np.abs(middle[chosen] - middle[one]) / size[::-1]
+        if (away.max(1, initial=0) > SAME).all():
+            chosen.append(int(one))
+    inside = expected[chosen]
+    side = np.minimum(inside[:, 2:] - inside[:, :2], blob[2:] - blob[:2])
+    low = np.clip(inside[:, :2], blob[:2], blob[2:] - side)
+    return np.concatenate([low, low + side], 1)
+
+
+def cut(box: Float[np.ndarray, " 4"], columns: int, rows: int) -> Boxes:
+    x, y = np.linspace(box[0], box[2], columns + 1), np.linspace(box[1], box[3], rows + 1)
+    return np.array([(x[i], y[j], x[i + 1], y[j + 1]) for j in range(rows) for i in range(columns)])
+
+
+def ghosts(labels: Labels, picture: Picture, background: Picture) -> Bool[np.ndarray, " M"]:
+    """Blobs whose rim is sharper in the background than in the picture: something stood there and has left."""
+    rim = np.where(ndimage.minimum_filter(labels, 3) == ndimage.maximum_filter(labels, 3), 0, labels).ravel()
+    slopes = (np.hypot(*np.gradient(one.sum(0))).ravel() for one in (picture, background))
+    now, before = (np.bincount(rim, slope, labels.max() + 1)[1:] for slope in slopes)
+    ghostly: np.ndarray = now < GHOST * before
+    return ghostly

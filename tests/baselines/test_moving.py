@@ -1,0 +1,111 @@
+"""Moving objects before a still camera: shadows, ghosts, pieces and crowds."""
+
+import numpy as np
+import pytest
+
+from scalor.baselines.moving import MEMORY, Background, MotionDetector, apart, ghosts, shrink, stands_out, whole
+
+SIZE = (20.0, 8.0)
+NOBODY = np.zeros((0, 4))
+DARK = np.array([0.1, 0.1, 0.3])[:, None, None]
+
+
+def street(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.45, 0.55, (3, 60, 80)).astype(np.float32)
+
+
+def walker(frame: np.ndarray, x: int, y: int = 20) -> np.ndarray:
+    frame = frame.copy()
+    frame[:, y : y + 20, x : x + 8] = DARK
+    return frame
+
+
+def test_a_walker_is_found_with_its_box() -> None:
+    detector, empty = MotionDetector(SIZE), street()
+    for _ in range(6):
+        assert len(detector(empty, NOBODY).box) == 0
+    np.testing.assert_allclose(detector(walker(empty, 30), NOBODY).box, [(30, 20, 38, 40)], atol=1)
+
+
+def test_large_objects_are_found_in_a_coarser_picture() -> None:
+    detector = MotionDetector((60.0, 24.0))
+    assert (detector.coarse, detector.size) == (2, (30, 12))
+    for _ in range(5):
+        detector(street(), NOBODY)
+    frame = street()
+    frame[:, :60, 20:44] = DARK
+    np.testing.assert_allclose(detector(frame, NOBODY).box, [(20, 0, 44, 60)], atol=2)
+
+
+def test_shrinking_takes_means_and_cuts_off_what_is_left() -> None:
+    picture = np.arange(3 * 5 * 4, dtype=float).reshape(3, 5, 4)
+    np.testing.assert_allclose(shrink(picture, 2)[0], [[2.5, 4.5], [10.5, 12.5]])
+    np.testing.assert_array_equal(shrink(picture, 1), picture)
+
+
+def test_the_background_reaches_back_farther_as_the_video_goes_on() -> None:
+    background, empty = Background(), street()
+    for t in range(400):  # someone stands there for 60 frames: a fifth of what is remembered in the end
+        median = background.after(walker(empty, 30) if t < 60 else empty)
+        assert len(background.pictures) <= MEMORY
+    assert background.stride == 16
+    np.testing.assert_allclose(median, empty, atol=1 / 255)
+
+
+@pytest.mark.parametrize(("light", "found"), [(0.7, False), (0.3, True), (1.3, True)])
+def test_a_shadow_does_not_stand_out(light: float, found: bool) -> None:
+    frame = street()
+    frame[:, 20:40, 30:38] *= light
+    assert stands_out(frame, street())[20:40, 30:38].any() == found
+
+
+def test_colour_stands_out_at_any_light() -> None:
+    frame = street()
+    frame[:, 20:40, 30:38] *= np.array([1.0, 0.7, 0.5])[:, None, None]
+    assert stands_out(frame, street())[20:40, 30:38].mean() > 0.9
+
+
+def test_noise_does_not_stand_out() -> None:
+    rng = np.random.default_rng(3)
+    frame = street() + rng.normal(0, 0.05, (3, 60, 80))
+    assert stands_out(frame, street()).mean() < 0.01
+
+
+def test_who_has_left_a_learnt_background_is_a_ghost() -> None:
+    labels = np.zeros((60, 80), dtype=int)
+    labels[20:40, 30:38] = 1
+    empty, there = np.full((3, 60, 80), 0.5), walker(np.full((3, 60, 80), 0.5), 30)
+    assert ghosts(labels, empty, there).tolist() == [True]
+    assert ghosts(labels, there, empty).tolist() == [False]
+
+
+def test_pieces_that_fit_one_object_are_one() -> None:
+    labels = np.zeros((60, 80), dtype=int)
+    labels[10:18, 30:38], labels[20:30, 31:37], labels[20:30, 60:66] = 1, 2, 3
+    joined = whole(labels, SIZE)
+    assert len(np.unique(joined)) == 3
+    assert joined[12, 32] == joined[25, 32] != joined[25, 62]
+
+
+@pytest.mark.parametrize(
+    ("blob", "count"), [((10, 10, 18, 30), 1), ((10, 10, 22, 30), 1), ((10, 10, 26, 30), 2), ((10, 10, 18, 50), 2)]
+)
+def test_a_blob_too_large_for_one_is_cut(blob: tuple[float, ...], count: int) -> None:
+    parts, source = apart(np.array([blob], dtype=float), NOBODY, SIZE)
+    assert (len(parts), source.tolist()) == (count, [0] * count)
+    assert (parts[:, :2].min(0).tolist(), parts[:, 2:].max(0).tolist()) == (list(blob[:2]), list(blob[2:]))
+
+
+def test_a_blob_is_what_is_expected_in_it() -> None:
+    """They touch: each goes on as expected, but not beyond the blob."""
+    expected = np.array([(9.0, 10, 17, 30), (19, 12, 27, 32)])
+    parts, source = apart(np.array([(10.0, 10, 26, 31)]), expected, SIZE)
+    assert parts.tolist() == [[10, 10, 18, 30], [18, 11, 26, 31]]
+    assert source.tolist() == [0, 0]
+    twice = np.concatenate([expected, expected + 1])  # the same two once more
+    assert len(apart(np.array([(10.0, 10, 26, 31)]), twice, SIZE)[0]) == 2
+
+
+def test_one_who_hides_another_is_one() -> None:
+    expected = np.array([(10.0, 10, 18, 30), (11.0, 10, 19, 30)])
+    assert apart(np.array([(10.0, 10, 19, 30)]), expected, SIZE)[0].tolist() == [[10, 10, 19, 30]]
