@@ -44,8 +44,11 @@ class Container:
                 height, width, _ = _to_picture(head, VideoReformatter()).shape
                 self.size = (height, width)
                 self._coded_size = (head.height, head.width)
-                self._zero, self._tick = head.pts, float(stream.time_base or 0)
-                rate = stream.guessed_rate if head.pts is None else stream.average_rate
+                # .avi has no presentation times, so where frames are decoded in another order they must be counted.
+                shuffled = container.format.name == "avi" and stream.codec_context.has_b_frames
+                self._zero = None if shuffled else head.pts
+                self._tick = float(stream.time_base or 0)
+                rate = stream.guessed_rate if self._zero is None else stream.average_rate
                 self.fps = float(rate or fps)
                 self.count = stream.frames or _expected_frames(container, stream, self.fps)
         except av.FFmpegError as error:
@@ -141,7 +144,7 @@ class Container:
         frames = self._from(start)
         head = next(frames, None)
         if head is not None:
-            before = 0 if head.pts is None or head.pts == self._zero else self._count_before(head.pts)
+            before = 0 if self._zero is None or head.pts in (None, self._zero) else self._count_before(head.pts)
             yield from enumerate(chain([head], frames), before)
 
     def _count_before(self, stamp: int) -> int:

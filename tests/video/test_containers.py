@@ -27,6 +27,7 @@ KINDS: dict[str, Callable[[Path, np.ndarray], Path]] = {
     "irregular.mkv": lambda path, frames: write_container(path, frames, options=B_FRAMES, milliseconds=IRREGULAR),
     "broadcast.ts": lambda path, frames: write_container(path, frames, options=B_FRAMES, format="mpegts"),
     "b_frames.avi": lambda path, frames: write_container(path, frames, "mpeg4", options=B_FRAMES),
+    "b_frames_of_h264.avi": lambda path, frames: write_container(path, frames, options=B_FRAMES),
     "jpegs.avi": lambda path, frames: write_container(path, frames, "mjpeg", "yuvj420p"),
     "lossless.mkv": lambda path, frames: write_container(path, frames, "ffv1", "yuv444p"),
     "ten_bits.mp4": lambda path, frames: write_container(path, frames, pixels="yuv420p10le"),
