@@ -47,8 +47,8 @@ class Panel:
     log_y: bool = False
 
 
-def plot(rows: Sequence[Sequence[Panel]]) -> "Figure":
-    """Panels in rows of equal length, under one legend."""
+def plot(rows: Sequence[Sequence[Panel]], inches: tuple[float, float] = PANEL_INCHES) -> "Figure":
+    """Panels in rows of equal length, each `inches` wide and high, under one legend."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -60,7 +60,7 @@ def plot(rows: Sequence[Sequence[Panel]]) -> "Figure":
             "give rows of equally many panels, and at least one line."
         )
     names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
-    width, height = PANEL_INCHES
+    width, height = inches
     figure = Figure(figsize=(width * len(rows[0]), height * len(rows) + 0.4), layout="constrained")
     grid = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for axes, panel in zip(grid.flat, panels, strict=True):
@@ -76,12 +76,12 @@ def plot(rows: Sequence[Sequence[Panel]]) -> "Figure":
     return figure
 
 
-def save_plot(path: str | Path, rows: Sequence[Sequence[Panel]]) -> None:
+def save_plot(path: str | Path, rows: Sequence[Sequence[Panel]], inches: tuple[float, float] = PANEL_INCHES) -> None:
     """Write a plot; under the final name there is either the whole file or nothing."""
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise InputError(f"path is {path}: give a file name that ends in .png.")
-    figure = plot(rows)
+    figure = plot(rows, inches)
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=DOTS_PER_INCH)
 

@@ -1,0 +1,110 @@
+"""Paths of objects: rows come in frame by frame and are given back object by object, in constant memory.
+
+Rows are collected in a block. A full block is sorted by object, keeping the order in time, and put away into a file;
+in the end all sorted blocks are merged.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+
+from scalor.outputs.frame import SeenFrame
+
+ROW = np.dtype([("id", "<i8"), ("frame", "<i8"), ("seconds", "<f8"), ("x", "<f8"), ("y", "<f8")])
+BLOCK = 2**17
+"""Rows held in memory: some 5 MB."""
+
+Piece = tuple[int, np.ndarray]
+"""An id and some of its rows, in the order of time."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """An object from the first to the last sight of it."""
+
+    id: int
+    first: float
+    last: float
+    frames: int
+    length: float
+    """Of its path, in pixels: straight from each place it was seen at to the next."""
+    end: tuple[float, float]
+    """x and y where it was last seen."""
+
+    @property
+    def seconds(self) -> float:
+        return self.last - self.first
+
+
+class ObjectPaths:
+    """Rows of frames in the order of time, kept in memory or, when they are many, in the file `spill`."""
+
+    def __init__(self, spill: Path, block: int = BLOCK) -> None:
+        self.spill = spill
+        self.rows = 0
+        self._block = np.empty(block, ROW)
+        self._filled = 0
+        self._spilled = 0
+
+    def add(self, frame: SeenFrame) -> None:
+        tracks = frame.tracks
+        rows = np.empty(len(tracks), ROW)
+        rows["id"], rows["frame"], rows["seconds"] = tracks.id, frame.index, frame.seconds
+        rows["x"], rows["y"] = tracks.centre.T
+        self.rows += len(rows)
+        while len(rows):
+            room = len(self._block) - self._filled
+            taken, rows = rows[:room], rows[room:]
+            self._block[self._filled : self._filled + len(taken)] = taken
+            self._filled += len(taken)
+            if self._filled == len(self._block):
+                with open(self.spill, "ab") as file:
+                    _by_id(self._block).tofile(file)
+                self._spilled += 1
+                self._filled = 0
+
+    def objects(self) -> Iterator[tuple[int, Iterator[np.ndarray]]]:
+        """Each object's id with its rows, piece by piece; finish one object before asking for the next."""
+        blocks = [self._spilled_pieces(number) for number in range(self._spilled)]
+        newest = _pieces(_by_id(self._block[: self._filled]))
+        # Equal ids come out in the order of the blocks, which is that of time.
+        for number, pieces in groupby(merge(*blocks, newest, key=itemgetter(0)), key=itemgetter(0)):
+            yield number, (rows for _, rows in pieces)
+
+    def _spilled_pieces(self, number: int) -> Iterator[Piece]:
+        size = len(self._block)
+        step = max(1, size // self._spilled)  # of all blocks together no more than one is in memory
+        for start in range(0, size, step):
+            offset = (number * size + start) * ROW.itemsize
+            yield from _pieces(np.fromfile(self.spill, ROW, count=min(step, size - start), offset=offset))
+
+
+def life_of(number: int, pieces: Iterator[np.ndarray]) -> Life:
+    """What became of an object, from its rows."""
+    first, last, frames, length = np.inf, -np.inf, 0, 0.0
+    end = np.empty((0, 2))
+    for rows in pieces:
+        places = np.concatenate([end, np.stack([rows["x"], rows["y"]], axis=1)])
+        length += float(np.linalg.norm(np.diff(places, axis=0), axis=1).sum())
+        end = places[-1:]
+        first, last = min(first, float(rows["seconds"][0])), float(rows["seconds"][-1])
+        frames += len(rows)
+    return Life(number, first, last, frames, length, (float(end[0, 0]), float(end[0, 1])))
+
+
+def _by_id(rows: np.ndarray) -> np.ndarray:
+    ordered: np.ndarray = rows[np.argsort(rows["id"], kind="stable")]
+    return ordered
+
+
+def _pieces(rows: np.ndarray) -> Iterator[Piece]:
+    """Rows sorted by id, cut where the id changes."""
+    cuts = [0, *(np.flatnonzero(np.diff(rows["id"])) + 1).tolist(), len(rows)]
+    for start, stop in pairwise(cuts):
+        if stop > start:
+            yield int(rows["id"][start]), rows[start:stop]

@@ -1,0 +1,98 @@
+"""Videos of the results: `overlay.mp4` with boxes, ids and trails, `labels.mp4` with every object in its colour."""
+
+from collections import deque
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+from jaxtyping import UInt8
+
+from scalor.errors import without_extra
+from scalor.outputs.frame import SeenFrame
+from scalor.tracks import Tracks, join_tracks
+from scalor.visual.colors import colors_of
+from scalor.visual.overlay import MASK_STRENGTH, TARGET_SIDE, overlay
+
+TRAIL_SECONDS = 1.0
+SHORTEST_TRAIL, LONGEST_TRAIL = 8, 60
+"""Frames: a slow video still shows where things go, a fast one does not drown in lines."""
+STILL_WIDTH = 640
+
+
+class OverlayFilm:
+    """Frames with boxes, ids and fading trails; only the frames that trails reach back to are remembered."""
+
+    def __init__(self, fps: float) -> None:
+        self.trails = min(max(round(TRAIL_SECONDS * fps), SHORTEST_TRAIL), LONGEST_TRAIL)
+        self._recent: deque[Tracks] = deque(maxlen=self.trails + 1)
+        self._count = 0
+
+    def draw(self, frame: SeenFrame) -> UInt8[np.ndarray, "h w 3"]:
+        tracks = frame.tracks
+        # Trails count the frames that were tracked, of which the original may have more in between.
+        now = np.full(len(tracks), self._count)
+        self._recent.append(replace(tracks, frame=now, masks=None))
+        picture = frame.picture if tracks.masks is None else _tinted(frame)
+        floats = picture.transpose(2, 0, 1)[None] / np.float32(255)
+        (drawn,) = overlay(floats, join_tracks(list(self._recent)), trails=self.trails, first=self._count)
+        self._count += 1
+        return np.asarray(drawn)
+
+
+def label_picture(frame: SeenFrame) -> UInt8[np.ndarray, "h w 3"]:
+    """Every object's pixels in its colour on black, as large as `overlay` makes its pictures."""
+    picture: np.ndarray = _palette(frame)[frame.owner]
+    scale = max(1, round(TARGET_SIDE / max(picture.shape[:2])))
+    return picture.repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+class Stills:
+    """A few pictures spread over a video of unknown length: when there are too many, every second one goes."""
+
+    def __init__(self, wanted: int = 6) -> None:
+        self.wanted = wanted
+        self._kept: list[tuple[float, bytes]] = []
+        self._every = 1
+        self._count = 0
+
+    def add(self, picture: UInt8[np.ndarray, "h w 3"], seconds: float) -> None:
+        if self._count % self._every == 0:
+            if len(self._kept) == 2 * self.wanted:
+                self._kept = self._kept[::2]
+                self._every *= 2
+            # Twice `wanted` is even, so the frame at hand is a multiple of the new spacing, too.
+            self._kept.append((seconds, jpeg(picture, STILL_WIDTH)))
+        self._count += 1
+
+    def chosen(self) -> list[tuple[float, bytes]]:
+        """Seconds and JPEG files of `wanted` pictures, or of as many as there are."""
+        places = np.linspace(0, len(self._kept) - 1, min(self.wanted, len(self._kept)))
+        return [self._kept[round(place)] for place in places]
+
+
+def jpeg(picture: UInt8[np.ndarray, "h w 3"], widest: int) -> bytes:
+    """The picture as a JPEG file no wider than `widest`."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise without_extra("writing a picture", "pillow") from error
+    image = Image.fromarray(picture)
+    if image.width > widest:
+        height = max(1, round(image.height * widest / image.width))
+        image = image.resize((widest, height), Image.Resampling.LANCZOS)
+    file = BytesIO()
+    image.save(file, format="JPEG", quality=85)
+    return file.getvalue()
+
+
+def _palette(frame: SeenFrame) -> UInt8[np.ndarray, "rows 3"]:
+    """The colour of each value of `frame.owner`: black, then one per row."""
+    return np.concatenate([np.zeros((1, 3), np.uint8), colors_of(frame.tracks.id)])
+
+
+def _tinted(frame: SeenFrame) -> UInt8[np.ndarray, "H W 3"]:
+    picture = frame.picture.copy()
+    shown = frame.owner > 0
+    tint = _palette(frame)[frame.owner[shown]]
+    picture[shown] = ((1 - MASK_STRENGTH) * picture[shown] + MASK_STRENGTH * tint).astype(np.uint8)
+    return picture

@@ -1,0 +1,239 @@
+"""`ResultFolder`: the one door to all result files of a video."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from jaxtyping import UInt8
+
+from scalor.errors import InputError
+from scalor.files import open_folder, replacing_together
+from scalor.outputs.by_object import Life, ObjectPaths, life_of
+from scalor.outputs.coco import CocoFile
+from scalor.outputs.films import OverlayFilm, Stills, jpeg, label_picture
+from scalor.outputs.frame import SeenFrame
+from scalor.outputs.page import Report
+from scalor.outputs.pictures import Trajectories, draw_counts
+from scalor.outputs.tables import ParquetTable, TrackTables, mean_counts, write_napari
+from scalor.outputs.tiff import LabelTiff
+from scalor.tracks import Tracks
+from scalor.video import VideoWriter
+from scalor.visual.strips import save_png
+
+FILES = {
+    "report.html": "this page",
+    "overlay.mp4": "the video with boxes, ids and trails; a white dot marks an object just discovered",
+    "tracks.csv": "one row per object and frame: frame in the original video (from 0), seconds, id (from 1), box x0 y0 "
+    "x1 y1 and centre x y in pixels of the original video, confidence (0 to 1), discovered in this frame (0 or 1)",
+    "tracks.parquet": "the same columns, in full precision",
+    "tracks_mot.txt": "MOTChallenge text: frame and id (from 1), left, top, width, height, confidence, -1, -1, -1",
+    "tracks_napari.csv": "for napari's Tracks layer: track_id, t (frame in the original video), y, x, by id and t",
+    "masks.json": "every object's pixels in COCO format (run lengths); image_id is the frame, track_id the object",
+    "labels.tif": "one page per frame, lossless: a pixel's value is the id of the object it shows, 0 the background",
+    "labels.mp4": "the same in colours, to look at",
+    "counts.csv": "one row per frame: frame, seconds, objects in view",
+    "counts.png": "objects in view over time",
+    "trajectories.png": "the paths of all objects over a picture of the scene",
+}
+"""Everything a result folder may hold, with what is in it."""
+LONGEST = 10
+"""Tracks in the report's table."""
+EMBEDDED_WIDTH = 1280
+"""Pixels of the trajectories inside the report."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a result folder holds."""
+
+    folder: Path
+    frames: int
+    objects: int
+    """How many different ones."""
+    rows: int
+    """Objects summed over frames."""
+    files: tuple[Path, ...]
+
+
+class ResultFolder:
+    """Result files of one video, written as it goes by, in memory that does not grow with its length.
+
+    >>> with ResultFolder("tracked", size=(480, 640), fps=25) as results:
+    ...     for frame, tracks in ...:
+    ...         results.add(frame.picture, frame.seconds, frame.index, tracks)
+    >>> results.summary.objects
+
+    The files appear together when the block ends well. Until then, and if it fails, the folder keeps what it had.
+
+    size: height and width of the original video. fps: its frames per second; `stride` of them go by per frame added.
+    masks: also write every object's pixels; all tracks must then hold masks.
+    scene: a picture to draw paths on, such as the background; otherwise the first frame.
+    facts: where the results come from (video, command, weights, date), for the report and masks.json.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        size: tuple[int, int],
+        fps: float,
+        *,
+        stride: int = 1,
+        masks: bool = False,
+        scene: UInt8[np.ndarray, "H W 3"] | None = None,
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        if not 0 < fps < float("inf") or stride < 1:
+            raise InputError(f"fps is {fps} and stride is {stride}: give a rate above 0 and a stride from 1.")
+        if scene is not None and scene.shape != (*size, 3):
+            raise InputError(f"scene has shape {list(scene.shape)}: give a uint8 picture of shape {[*size, 3]}.")
+        self.folder = open_folder(path)
+        self.size = size
+        self.fps = fps / stride
+        self.masks = masks
+        self.scene = scene
+        self.facts = dict(facts or {})
+        self._stack = ExitStack()
+        self._summary: Summary | None = None
+
+    @property
+    def summary(self) -> Summary:
+        """What was written, once the block has ended."""
+        assert self._summary is not None, "the results are not complete yet"
+        return self._summary
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            partial = stack.enter_context(replacing_together(self.folder, FILES))
+            self._partial = partial
+            # Closed in reverse order: first the files below, then `_finish` adds its own, then all take their places.
+            stack.push(self._finish)
+            self._paths = ObjectPaths(partial / "rows")
+            self._film = OverlayFilm(self.fps)
+            self._stills = Stills()
+            self._frames = 0
+            self._tables = stack.enter_context(TrackTables(partial))
+            self._overlay = stack.enter_context(VideoWriter(partial / "overlay.mp4", self.fps))
+            self._parquet = None
+            if ParquetTable.available():
+                self._parquet = stack.enter_context(ParquetTable(partial / "tracks.parquet"))
+            if self.masks:
+                self._coco = stack.enter_context(CocoFile(partial / "masks.json", self.facts))
+                self._label_pages = stack.enter_context(LabelTiff(partial / "labels.tif"))
+                self._label_film = stack.enter_context(VideoWriter(partial / "labels.mp4", self.fps))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and not self._frames:
+            empty = InputError(f"no frame was added to the results in {self.folder}: add at least one.")
+            self._stack.__exit__(InputError, empty, None)
+            raise empty
+        self._stack.__exit__(kind, error, trace)
+
+    def add(self, picture: UInt8[np.ndarray, "H W 3"], seconds: float, index: int, tracks: Tracks) -> None:
+        """The next frame: its picture, its time and number in the original video, and the tracks seen in it.
+
+        `tracks` are those of this frame alone, in pixels of the original video, with ids from 0 as a model gives
+        them; in the files ids count from 1. Their own frame number is not looked at: a model counts what it was shown.
+        """
+        self._check(picture, index, tracks)
+        frame = SeenFrame(picture, seconds, index, replace(tracks, id=tracks.id + 1, masks=self._masks_of(tracks)))
+        if not self._frames:
+            self._first_seconds = seconds
+            self.scene = picture.copy() if self.scene is None else self.scene
+        self._tables.add(frame)
+        self._paths.add(frame)
+        if self._parquet is not None:
+            self._parquet.add(frame)
+        drawn = self._film.draw(frame)
+        self._overlay.write(drawn)
+        self._stills.add(drawn, seconds)
+        if self.masks:
+            self._coco.add(frame)
+            self._label_pages.add(frame.labels, f"frame {index}, {seconds:.4f} s")
+            self._label_film.write(label_picture(frame))
+        self._frames += 1
+        self._last_index, self._last_seconds = index, seconds
+
+    def _masks_of(self, tracks: Tracks) -> np.ndarray | None:
+        return tracks.masks if self.masks else None
+
+    def _check(self, picture: np.ndarray, index: int, tracks: Tracks) -> None:
+        if picture.dtype != np.uint8 or picture.shape != (*self.size, 3):
+            raise InputError(
+                f"picture {index} is {picture.dtype} of shape {list(picture.shape)}: give uint8 {[*self.size, 3]}."
+            )
+        if tracks.size != self.size:
+            raise InputError(
+                f"tracks.size is {tracks.size[0]} x {tracks.size[1]} and the video has {self.size[0]} x {self.size[1]} "
+                "pixels: bring the boxes to pixels of the original video."
+            )
+        if self._frames and index <= self._last_index:
+            raise InputError(f"index is {index} after {self._last_index}: add frames in the order of the video.")
+        if len(np.unique(tracks.id)) < len(tracks) or (len(tracks) and tracks.id.min() < 0):
+            raise InputError(
+                f"tracks at frame {index} hold the ids {tracks.id.tolist()}: give one frame of one clip, each id once "
+                "and from 0."
+            )
+        if self.masks and tracks.masks is None:
+            raise InputError(f"masks is true but the tracks at frame {index} hold none: ask for masks when tracking.")
+
+    def _finish(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        """What can only be written when the whole video is known."""
+        if kind is not None:
+            return
+        partial = self._partial
+        assert self.scene is not None
+        trajectories = Trajectories(self.scene)
+        objects, longest = self._follow(trajectories)
+        trajectories.label(longest)
+        paths = trajectories.picture()
+        save_png(partial / "trajectories.png", paths)
+        notes = []
+        if find_spec("matplotlib") is not None:
+            draw_counts(partial / "counts.png", *mean_counts(partial / "counts.csv", self._frames))
+        else:
+            notes.append("counts.png is left out: it needs the package matplotlib; run pip install 'scalor[plots]'.")
+            warnings.warn(notes[0], stacklevel=3)
+        files = [name for name in FILES if name == "report.html" or (partial / name).exists()]
+        report = Report(
+            facts=self.facts,
+            size=self.size,
+            frames=self._frames,
+            objects=objects,
+            rows=self._paths.rows,
+            seconds=(self._first_seconds, self._last_seconds),
+            longest=longest,
+            stills=self._stills.chosen(),
+            trajectories=jpeg(paths, EMBEDDED_WIDTH),
+            counts=None if notes else (partial / "counts.png").read_bytes(),
+            files={name: FILES[name] for name in files},
+            notes=notes,
+        )
+        (partial / "report.html").write_text(report.to_html(), encoding="utf-8")
+        placed = tuple(self.folder / name for name in files)
+        self._summary = Summary(self.folder, self._frames, objects, self._paths.rows, placed)
+
+    def _follow(self, trajectories: Trajectories) -> tuple[int, list[Life]]:
+        """Go through all objects once, writing and drawing their paths: how many there are, and the longest."""
+        count = 0
+
+        def lives() -> Iterator[Life]:
+            nonlocal count
+            with open(self._partial / "tracks_napari.csv", "w") as file:
+                file.write("track_id,t,y,x\n")
+                for number, pieces in self._paths.objects():
+                    count += 1
+                    yield life_of(number, trajectories.add(number, write_napari(file, pieces)))
+
+        longest = nlargest(LONGEST, lives(), key=lambda life: (life.seconds, life.length))
+        return count, longest

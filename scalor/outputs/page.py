@@ -1,0 +1,183 @@
+"""`report.html`: what was found, on one page that needs nothing but itself."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from scalor.outputs.by_object import Life
+from scalor.visual.colors import colors_of
+
+STYLE = """
+:root { color-scheme: light; --ink: #1c2430; --soft: #5d6878; --line: #e3e7ee; --paper: #f5f7fa; --accent: #0b63b5; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI",
+  Roboto, "DejaVu Sans", sans-serif; }
+main { max-width: 64rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 0 0 0.75rem; }
+p { margin: 0.25rem 0 0.75rem; }
+a { color: var(--accent); }
+.lead, .note, figcaption { color: var(--soft); }
+.note, figcaption { font-size: 0.875rem; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: 0.75rem; margin: 1.25rem 0; }
+.tiles div, section { background: #fff; border: 1px solid var(--line); border-radius: 0.6rem; }
+.tiles div { padding: 0.75rem 1rem; }
+.tiles b { display: block; font-size: 1.6rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
+.tiles span { color: var(--soft); font-size: 0.875rem; }
+section { padding: 1rem; margin: 1rem 0; overflow: hidden; }
+figure { margin: 0; }
+img { display: block; max-width: 100%; height: auto; border-radius: 0.35rem; }
+.wide img { margin: 0 auto; max-height: 40rem; }
+.plot img { margin: 0 auto; width: 42rem; }
+.stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: 0.75rem; }
+.stills img { width: 100%; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.4rem 0.6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { color: var(--soft); font-weight: 600; font-size: 0.875rem; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+tr:last-child td { border-bottom: 0; }
+i { display: inline-block; width: 0.8rem; height: 0.8rem; border-radius: 50%; margin-right: 0.5rem; }
+dl { display: grid; grid-template-columns: minmax(5rem, max-content) 1fr; gap: 0.35rem 1rem; margin: 0; }
+dt { color: var(--soft); overflow-wrap: anywhere; }
+dd { margin: 0; overflow-wrap: anywhere; }
+code { font: 0.875em ui-monospace, "DejaVu Sans Mono", monospace; }
+@media (max-width: 36rem) {
+  .files { grid-template-columns: 1fr; gap: 0; }
+  .files dd { margin-bottom: 0.6rem; }
+  .stills { grid-template-columns: 1fr 1fr; gap: 0.5rem; }
+  th, td { padding: 0.35rem 0.3rem; }
+  th { white-space: normal; vertical-align: bottom; line-height: 1.2; }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the page tells."""
+
+    facts: Mapping[str, object]
+    """Where the results come from: video, command, weights, date and the like, in the order they are shown."""
+    size: tuple[int, int]
+    frames: int
+    objects: int
+    rows: int
+    seconds: tuple[float, float]
+    """Of the first and of the last frame."""
+    longest: Sequence[Life]
+    stills: Sequence[tuple[float, bytes]]
+    """Seconds and JPEG files."""
+    trajectories: bytes
+    """A JPEG file."""
+    counts: bytes | None
+    """A PNG file, where a plot could be drawn."""
+    files: Mapping[str, str]
+    """What is in each file."""
+    notes: Sequence[str] = ()
+
+    def to_html(self) -> str:
+        title = f"Objects in {Path(str(self.facts['video'])).name}" if "video" in self.facts else "Objects found"
+        sections = [
+            self._stills(),
+            self._trajectories(),
+            self._counts(),
+            self._table(),
+            self._files(),
+            self._facts(),
+        ]
+        return "\n".join(
+            [
+                '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+                '<meta name="viewport" content="width=device-width, initial-scale=1">',
+                f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
+                f"<h1>{escape(title)}</h1>",
+                '<p class="lead">Found and followed by SCALOR, without a label.</p>',
+                self._tiles(),
+                *sections,
+                "</main>\n</body>\n</html>\n",
+            ]
+        )
+
+    def _tiles(self) -> str:
+        first, last = self.seconds
+        height, width = self.size
+        tiles = {
+            "objects" if self.objects != 1 else "object": f"{self.objects:,}",
+            "in view on average": f"{self.rows / self.frames:.1f}",
+            "frames" if self.frames != 1 else "frame": f"{self.frames:,}",
+            "of video": clock(last - first),
+            "pixels": f"{width}&thinsp;&times;&thinsp;{height}",
+        }
+        return f'<div class="tiles">{"".join(f"<div><b>{v}</b><span>{k}</span></div>" for k, v in tiles.items())}</div>'
+
+    def _stills(self) -> str:
+        figures = [
+            f'<figure><img alt="frame with its objects at {clock(seconds)}" src="{data_uri(picture, "jpeg")}">'
+            f"<figcaption>{clock(seconds)}</figcaption></figure>"
+            for seconds, picture in self.stills
+        ]
+        return f'<section><h2>What was seen</h2><div class="stills">{"".join(figures)}</div></section>'
+
+    def _trajectories(self) -> str:
+        picture = data_uri(self.trajectories, "jpeg")
+        return (
+            f'<section class="wide"><h2>Paths</h2><figure><img alt="paths of all objects" src="{picture}"><figcaption>'
+            "Each path in its object's colour, with a dot where it ends; numbers are the ids of the longest tracks."
+            "</figcaption></figure></section>"
+        )
+
+    def _counts(self) -> str:
+        notes = "".join(f'<p class="note">{escape(note)}</p>' for note in self.notes)
+        plot = ""
+        if self.counts is not None:
+            plot = f'<img alt="objects in view over time" src="{data_uri(self.counts, "png")}">'
+        return f'<section class="plot"><h2>Objects in view over time</h2>{plot}{notes}</section>'
+
+    def _table(self) -> str:
+        if not self.longest:
+            return '<section><h2>Longest tracks</h2><p class="note">Nothing was found in this video.</p></section>'
+        lines = [
+            f'<tr><td><i style="background:{hexadecimal(life.id)}"></i>{life.id}</td><td>{clock(life.first)}</td>'
+            f"<td>{clock(life.last)}</td><td>{life.seconds:,.1f}</td><td>{life.length:,.0f}</td></tr>"
+            for life in self.longest
+        ]
+        head = "<tr><th>id</th><th>first seen</th><th>last seen</th><th>seconds</th><th>path (px)</th></tr>"
+        return (
+            f'<section><h2>Longest tracks</h2><div class="scroll"><table><thead>{head}</thead>'
+            f"<tbody>{''.join(lines)}</tbody></table></div></section>"
+        )
+
+    def _files(self) -> str:
+        items = [
+            f'<dt><a href="{escape(name)}"><code>{escape(name)}</code></a></dt><dd>{escape(what)}</dd>'
+            for name, what in self.files.items()
+        ]
+        return f'<section><h2>Files</h2><dl class="files">{"".join(items)}</dl></section>'
+
+    def _facts(self) -> str:
+        if not self.facts:
+            return ""
+        items = [
+            f"<dt>{escape(name)}</dt><dd><code>{escape(str(value))}</code></dd>" for name, value in self.facts.items()
+        ]
+        return f"<section><h2>How it was made</h2><dl>{''.join(items)}</dl></section>"
+
+
+def clock(seconds: float) -> str:
+    """7.25 as 0:07.2, and hours where there are any."""
+    tenths = int(10 * seconds + 1e-6)
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest / 10:04.1f}" if hours else f"{minutes}:{rest / 10:04.1f}"
+
+
+def hexadecimal(number: int) -> str:
+    return "#" + bytes(colors_of(np.array(number))).hex()
+
+
+def data_uri(file: bytes, kind: str) -> str:
+    return f"data:image/{kind};base64,{b64encode(file).decode('ascii')}"

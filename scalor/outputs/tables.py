@@ -1,0 +1,129 @@
+"""Tables: `tracks.csv`, `tracks_mot.txt`, `tracks_napari.csv`, `counts.csv` and, with pyarrow, `tracks.parquet`.
+
+All but napari's, which is sorted by object, are written as the video goes by. Coordinates are pixels of the original
+video; pixel i covers [i, i + 1).
+"""
+
+import csv
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from importlib.util import find_spec
+from math import ceil
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import numpy as np
+
+from scalor.outputs.frame import SeenFrame
+
+COLUMNS = ("frame", "seconds", "id", "x0", "y0", "x1", "y1", "x", "y", "confidence", "discovered")
+ROW_GROUP = 2**16
+"""Rows that a parquet file gets at once."""
+
+
+class TrackTables:
+    """The text files, one line per object and frame, and the count of objects in each frame."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._open = ExitStack()
+
+    def __enter__(self) -> "TrackTables":
+        self._tracks = self._open.enter_context(open(self.folder / "tracks.csv", "w"))
+        self._mot = self._open.enter_context(open(self.folder / "tracks_mot.txt", "w"))
+        self._counts = self._open.enter_context(open(self.folder / "counts.csv", "w"))
+        self._tracks.write(",".join(COLUMNS) + "\n")
+        self._counts.write("frame,seconds,objects\n")
+        return self
+
+    def add(self, frame: SeenFrame) -> None:
+        tracks = frame.tracks
+        self._counts.write(f"{frame.index},{frame.seconds:.4f},{len(tracks)}\n")
+        for number, box, (x, y), presence, discovered in zip(
+            tracks.id, tracks.box, tracks.centre, tracks.presence, tracks.discovered, strict=True
+        ):
+            x0, y0, x1, y1 = box
+            self._tracks.write(
+                f"{frame.index},{frame.seconds:.4f},{number},{x0:.3f},{y0:.3f},{x1:.3f},{y1:.3f},{x:.3f},{y:.3f},"
+                f"{presence:.4f},{discovered:d}\n"
+            )
+            self._mot.write(
+                f"{frame.index + 1},{number},{x0:.3f},{y0:.3f},{x1 - x0:.3f},{y1 - y0:.3f},{presence:.4f},-1,-1,-1\n"
+            )
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._open.close()
+
+
+class ParquetTable:
+    """The columns of `tracks.csv`, in full precision."""
+
+    @staticmethod
+    def available() -> bool:
+        return find_spec("pyarrow") is not None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._waiting: list[dict[str, np.ndarray]] = []
+        self._rows = 0
+
+    def __enter__(self) -> "ParquetTable":
+        self._arrow: Any = import_module("pyarrow")
+        whole, real = self._arrow.int64(), self._arrow.float64()
+        kinds = {"frame": whole, "id": whole, "discovered": self._arrow.int8()}
+        self._schema = self._arrow.schema([(name, kinds.get(name, real)) for name in COLUMNS])
+        self._writer = import_module("pyarrow.parquet").ParquetWriter(self.path, self._schema)
+        return self
+
+    def add(self, frame: SeenFrame) -> None:
+        tracks = frame.tracks
+        values = [tracks.id, *tracks.box.T, *tracks.centre.T, tracks.presence, tracks.discovered]
+        times = [np.full(len(tracks), frame.index), np.full(len(tracks), frame.seconds)]
+        self._waiting.append(dict(zip(COLUMNS, times + values, strict=True)))
+        self._rows += len(tracks)
+        # Frames without objects wait, too, so they count.
+        if self._rows >= ROW_GROUP or len(self._waiting) >= ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        columns = {
+            field.name: self._arrow.array(
+                np.concatenate([part[field.name] for part in self._waiting]).astype(field.type.to_pandas_dtype())
+            )
+            for field in self._schema
+        }
+        self._writer.write_table(self._arrow.table(columns, schema=self._schema))
+        self._waiting.clear()
+        self._rows = 0
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        if kind is None and self._waiting:
+            self._flush()
+        self._writer.close()
+
+
+def mean_counts(path: Path, frames: int, points: int = 1000) -> tuple[list[float], list[float]]:
+    """Seconds and objects in view from `counts.csv`, in at most `points` points; the file is read as a stream.
+
+    Of a video with more frames than that, each point is the mean of equally many frames.
+    """
+    each = ceil(frames / points)
+    sums = np.zeros((ceil(frames / each), 3))
+    with open(path, newline="") as file:
+        for place, row in enumerate(csv.DictReader(file)):
+            sums[place // each] += float(row["seconds"]), float(row["objects"]), 1
+    seconds, objects = (sums[:, :2] / sums[:, 2:]).T
+    return seconds.tolist(), objects.tolist()
+
+
+def write_napari(file: TextIO, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """The lines of one object in `tracks_napari.csv`; its rows are passed on.
+
+    In napari whole numbers are the middles of pixels, for us their upper left corners.
+    """
+    for rows in pieces:
+        for number, t, y, x in zip(rows["id"], rows["frame"], rows["y"], rows["x"], strict=True):
+            file.write(f"{number},{t},{y - 0.5:.3f},{x - 0.5:.3f}\n")
+        yield rows

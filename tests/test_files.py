@@ -1,0 +1,65 @@
+"""Files that take their places together: all of them, or none."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from scalor.errors import InputError
+from scalor.files import replacing_together
+
+NAMES = ("a.txt", "b.txt", "c.txt")
+
+
+def put(folder: Path, text: str, names: tuple[str, ...] = NAMES) -> None:
+    with replacing_together(folder, NAMES) as partial:
+        for name in names:
+            (partial / name).write_text(text)
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+
+
+def test_files_of_an_earlier_result_go_when_the_new_one_is_complete(tmp_path: Path) -> None:
+    put(tmp_path, "old")
+    with replacing_together(tmp_path, NAMES) as partial:
+        (partial / "a.txt").write_text("new")
+        (partial / "scratch").write_text("not a result")
+        assert texts(tmp_path) == dict.fromkeys(NAMES, "old")
+    assert texts(tmp_path) == {"a.txt": "new"}
+
+
+def test_a_stop_signal_waits_until_all_files_are_in_their_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "old")
+    replace = os.replace
+
+    def interrupted(source: Path, target: Path) -> None:
+        if target.name == "b.txt":
+            signal.raise_signal(signal.SIGINT)
+        replace(source, target)
+
+    monkeypatch.setattr("scalor.files.os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        put(tmp_path, "new")
+    assert texts(tmp_path) == dict.fromkeys(NAMES, "new")
+
+
+def test_two_runs_cannot_write_into_one_folder(tmp_path: Path) -> None:
+    with replacing_together(tmp_path, NAMES) as partial:
+        (partial / "a.txt").write_text("first")
+        with pytest.raises(InputError, match="is being written by another run: wait for it, or choose another"):
+            put(tmp_path, "second")
+    assert texts(tmp_path) == {"a.txt": "first"}
+    put(tmp_path, "second", ("b.txt",))
+    assert texts(tmp_path) == {"b.txt": "second"}
+
+
+def test_a_folder_in_the_way_of_a_file_is_told_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").mkdir()
+    with pytest.raises(InputError, match=r"b\.txt \(it is a folder\): move it away"):
+        put(tmp_path, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["b.txt"]
