@@ -23,10 +23,10 @@ p { margin: 0.25rem 0 0.75rem; }
 a { color: var(--accent); }
 .lead, .note, figcaption { color: var(--soft); }
 .note, figcaption { font-size: 0.875rem; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: 0.75rem; margin: 1.25rem 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 0.75rem; margin: 1.25rem 0; }
 .tiles div, section { background: #fff; border: 1px solid var(--line); border-radius: 0.6rem; }
 .tiles div { padding: 0.75rem 1rem; }
-.tiles b { display: block; font-size: 1.6rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
+.tiles b { display: block; font-size: 1.3rem; line-height: 1.3; white-space: nowrap; letter-spacing: -0.01em; }
 .tiles span { color: var(--soft); font-size: 0.875rem; }
 section { padding: 1rem; margin: 1rem 0; overflow: hidden; }
 figure { margin: 0; }
