@@ -15,7 +15,7 @@ from scalor.reproduce.figures import enlarged, truth_tracks
 from scalor.training.pictures import to_bytes
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip
-from scalor.visual.video import write_video
+from scalor.video import write_video
 
 FOLDER = Path(__file__).parent / "pictures"
 CLIP = 16  # the test clip that `scalor demo` shows: the first one its metrics do not use

@@ -7,7 +7,8 @@ import torch
 
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip
-from scalor.data.scenes import Scenes, compose
+from scalor.data.layers import compose
+from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 
 VERY_LOW = SceneConfig(objects=(2, 4), size=14.0)
@@ -149,7 +150,7 @@ def test_the_front_object_owns_the_overlap() -> None:
     alpha = torch.tensor([[[1.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]).view(2, 1, 1, 2, 2)
     place = torch.arange(4).view(2, 2).expand(2, 1, 1, 2, 2).contiguous()
     red_before_green = torch.tensor([[[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]]])
-    layers = compose(alpha, place, torch.tensor([[1], [0]]), red_before_green, 4)
+    layers = compose(alpha, place, torch.tensor([[1], [0]]), red_before_green.movedim(-1, 0)[..., None, None, None], 4)
     assert layers.colours.T.tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0]]
     assert layers.heaviest.tolist() == [1, 1, -1, 0]
     assert layers.area.flatten().tolist() == [2, 1]

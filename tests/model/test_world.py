@@ -103,7 +103,7 @@ def test_leaving_out_what_is_empty_changes_no_object(changes: dict[str, Any], sl
             assert torch.equal(spared.turned_away, whole.turned_away)
             assert torch.equal(spared.objects.alive, whole.objects.alive)
             live = whole.objects.alive[..., 0] == 1
-            torch.testing.assert_close(spared.objects.pack()[live], whole.objects.pack()[live], rtol=0, atol=1e-4)
+            torch.testing.assert_close(spared.objects.pack()[live], whole.objects.pack()[live], rtol=0, atol=1e-3)
     assert left_out > 0
     assert born > 10
     assert died > 3
