@@ -129,10 +129,10 @@ class ModelConfig:
 class SceneConfig:
     """A family of synthetic clips with known truth."""
 
-    kind: str = setting("shapes", "what moves: shapes or mnist")
+    kind: str = setting("shapes", "what moves: shapes, mnist, or walkers of a replay")
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels")
     length: int = setting(10, "frames in a clip")
-    objects: tuple[int, int] = setting((18, 24), "fewest and most objects in the environment")
+    objects: tuple[int, int] = setting((18, 24), "fewest and most objects in the environment (replay: in a clip)")
     size: float = setting(9.0, "size of an object, pixels")
     background: bool = setting(False, "moving smooth textures behind the objects (off: black)")
     births: tuple[int, ...] = setting((0,), "frames at which a group of `objects` new objects appears")
@@ -140,7 +140,8 @@ class SceneConfig:
     digits: tuple[int, ...] = setting((), "mnist: the digits that appear (none given: all ten)")
 
     def __post_init__(self) -> None:
-        require(self.kind in ("shapes", "mnist"), "scene.kind", self.kind, "choose shapes or mnist")
+        kinds = ("shapes", "mnist", "replay")
+        require(self.kind in kinds, "scene.kind", self.kind, "choose shapes, mnist or replay")
         require(min(self.frame) > 0, "scene.frame", self.frame, "both must be positive")
         require(self.length > 0, "scene.length", self.length, "a clip needs at least 1 frame")
         require(

@@ -321,3 +321,58 @@ def whole_frames(config: Config) -> TrainConfig:
 compare("sqair", sqair, SQAIR_ON)
 compare("vrnn", vrnn)
 compare("vae", vae)
+
+
+STATION = SceneConfig(kind="replay", frame=(128, 128), objects=(2, 64), size=9.0)
+"""Walkers of about 15x5 px along real tracks: semi-synthetic (`scalor.data.replay`)."""
+
+
+@preset
+def grand_central() -> Config:
+    """The paper's settings for natural scenes, on a semi-synthetic replay of Grand Central."""
+    return Config(
+        model=ModelConfig(
+            frame=(128, 128),
+            slots=64,
+            proposals=64,
+            object_size=(20.4, 8.45),
+            size_range=0.4,
+            glimpse=64,
+            what_dim=64,
+            search=False,
+            siblings=False,
+            end_duplicates=False,
+            background=True,
+            sigma=0.1,
+        ),
+        scene=STATION,
+        test=STATION,
+        train=TrainConfig(
+            steps=100_000,
+            batch=20,
+            learning_rate=4e-5,
+            lengths=((0, 10),),
+            temperature=(1.0, 0.3, 20_000),
+            presence_prior=(0.1, 1e-3, 500),
+            gradients_through_time=30_000,
+            save_every=1_000,
+        ),
+    )
+
+
+@preset
+def grand_central_replay() -> Config:
+    """A semi-synthetic replay of Grand Central: walkers drawn along real tracks, 128x128, with our own recipe."""
+    ours = density("replay", STATION.objects, STATION.size, slots=64, cells=32)
+    model = replace(
+        ours.model,
+        frame=STATION.frame,
+        proposals=32,
+        object_size=(15.0, 5.0),
+        size_range=0.5,
+        glimpse=20,
+        what_dim=24,
+        background=True,
+        sigma=0.1,
+    )
+    return Config(model=model, scene=STATION, test=STATION, train=ours.train)

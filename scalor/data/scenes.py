@@ -9,7 +9,6 @@ Inside, objects are sorted from front to back and come first: N objects, B clips
 """
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -17,9 +16,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from scalor.config import SceneConfig
-from scalor.data.clip import Clip, Truth
+from scalor.data.clip import Clip
 from scalor.data.hashing import between, fold, key, uniform, whole
+from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.mnist import Digits, DigitSprites, load_digits
+from scalor.data.replay import Replay
 from scalor.data.shapes import Shapes, colours
 from scalor.data.textures import textures
 from scalor.errors import InputError
@@ -27,14 +28,8 @@ from scalor.errors import InputError
 MARGIN = 0.6  # how far the environment reaches beyond the view, in sizes of an object
 JITTER = 0.1  # sizes vary by this share either way
 SPEED_RANGE = (0.1, 0.3)  # per frame, in sizes of an object
-GONE = 0.005  # an object with at most this share of its area in view has left: it is not drawn
 X, Y, HEADING, SPEED, SIZE, DEPTH, TURN, WHEN = range(8)
 PAIR = 0x9A12
-
-# Weights of objects in a pixel are rounded to whole steps, and colours to bytes. Whole numbers below 2^24 add
-# up to the same in any order, so frames do not depend on how a device schedules its sums.
-STEPS = 4096
-BYTE = 255
 
 
 class Sprites(Protocol):
@@ -53,18 +48,6 @@ class Sprites(Protocol):
     ) -> Float[Tensor, "N B T S S"]: ...
 
 
-@dataclass(frozen=True)
-class Layers:
-    """Objects laid over each other in all L pixels of a batch: who is seen where, and how much of them."""
-
-    colours: Float[Tensor, "3 L"]
-    open_share: Float[Tensor, "L"]
-    heaviest: Int[Tensor, "L"]
-    """Number of the object with the largest weight in a pixel, -1 where the background has a larger one."""
-    area: Float[Tensor, "N B T"]
-    """Every object's area in view that nothing covers, pixels."""
-
-
 class Scenes:
     """An endless family of clips, numbered from 0; the same number is the same clip, always."""
 
@@ -78,6 +61,7 @@ class Scenes:
     ) -> None:
         """`digits` are the pictures of a mnist scene (none given: those of `load_digits` for the split)."""
         self.config, self.seed, self.split, self.device = config, seed, split, torch.device(device)
+        self.replay = Replay(config, seed, split, self.device) if config.kind == "replay" else None
         self.objects = config.objects[1] * len(config.births)
         self.sprites: Sprites = Shapes()
         if config.kind == "mnist":
@@ -97,6 +81,8 @@ class Scenes:
             raise InputError(f"count is {count} and length is {length}: both must be at least 1.")
         if isinstance(index, int):
             index = torch.arange(index, index + count, device=self.device)
+        if self.replay:
+            return self.replay.clips(index, length)
         times = torch.arange(length, device=self.device)
         clip = key(self.seed, self.split, index)  # [B]
         keys = fold(clip, torch.arange(self.objects, device=self.device)[:, None])  # [N, B]
@@ -107,42 +93,18 @@ class Scenes:
         centre = self._paths(clip, keys, front, times)
         half = self.sprites.half(keys, size)[:, :, None]
         alpha, row, column = self._windows(keys, size, centre)
-        full = alpha.sum((-2, -1))
-        shape = (len(index), length, *self.config.frame)
-        row_inside, column_inside = (row >= 0) & (row < shape[2]), (column >= 0) & (column < shape[3])
-        alpha *= row_inside[..., :, None]
-        alpha *= column_inside[..., None, :]
-        present = self._exists(clip, front, times) & (alpha.sum((-2, -1)) > GONE * full)
-        alpha *= present[..., None, None]
-
-        # Whatever is out of view has no weight by now and lands in one pixel beyond the last.
-        pixels = math.prod(shape)
-        frame = torch.arange(shape[0] * shape[1], device=self.device).view(*shape[:2], 1)
-        line = torch.where(row_inside, (frame * shape[2] + row) * shape[3], pixels)
-        column = torch.where(column_inside, column, pixels)
-        place = (line[..., :, None] + column[..., None, :]).clamp_(max=pixels)
-        layers = compose(alpha, place, front, colours(keys), pixels)
-        frames = layers.colours.view(3, *shape).movedim(0, 2).contiguous()
-        if self.config.background:
-            open_share = layers.open_share.view(shape)[:, :, None]
-            frames += open_share * textures(clip, times, self.config.frame)
-
-        order = front.argsort(dim=0)
-        here = torch.arange(len(index), device=self.device)
-
-        def by_number(values: Tensor) -> Tensor:
-            """[N, B, T, ...] from front to back -> [B, T, N, ...] in the objects' numbering."""
-            return values[order, here].movedim(0, 2)
-
-        truth = Truth(
-            id=by_number(_identities(present, front)),
-            centre=by_number(centre),
-            box=by_number(torch.cat((centre - half, centre + half), -1)),
-            visible=by_number(layers.area / full.clamp(min=1 / STEPS)),
-            order=order.T,
-            owner=layers.heaviest.view(shape),
+        cast = Cast(
+            number=front,
+            exists=self._exists(clip, front, times),
+            centre=centre,
+            half=half,
+            alpha=alpha,
+            row=row,
+            column=column,
+            colour=colours(keys).movedim(-1, 0)[..., None, None, None],
         )
-        return Clip(frames.clamp_(0, 1), truth)
+        background = textures(clip, times, self.config.frame) if self.config.background else None
+        return draw(cast, self.config.frame, background)
 
     def _exists(
         self, clip: Int[Tensor, "B"], front: Int[Tensor, "N B"], times: Int[Tensor, "T"]
@@ -201,49 +163,5 @@ class Scenes:
         return alpha.mul_(STEPS).round_().div_(STEPS), row, column
 
 
-def compose(
-    alpha: Float[Tensor, "N B T S S"],
-    place: Int[Tensor, "N B T S S"],
-    number: Int[Tensor, "N B"],
-    colour: Float[Tensor, "N B 3"],
-    pixels: int,
-) -> Layers:
-    """Lay windows over each other from front to back; `place` is the pixel, of all frames' L `pixels`, that
-    each element of a window lies on (`pixels` itself: nowhere). `alpha` is used up."""
-    count = len(alpha)
-    weight, at = alpha.view(count, -1), place.view(count, -1)
-    open_share = torch.ones(pixels + 1, device=alpha.device)
-    for layer in range(count):
-        passed = open_share.index_select(0, at[layer])
-        weight[layer] *= passed
-        open_share.index_copy_(0, at[layer], passed - weight[layer])
-
-    steps = alpha.mul_(STEPS).round_()
-    # The heaviest object of a pixel is the largest of numbers that hold a weight above and an object below.
-    bits = count.bit_length()
-    claims = steps.int().bitwise_left_shift_(bits).add_(number.int()[..., None, None, None])
-    heaviest = torch.zeros(pixels + 1, dtype=torch.int, device=alpha.device)
-    heaviest.scatter_reduce_(0, at.flatten(), claims.flatten(), "amax")
-    owned = (heaviest >> bits) > open_share * STEPS
-    heaviest = torch.where(owned, heaviest & (2**bits - 1), -1)
-    paint = torch.zeros(3, pixels + 1, device=alpha.device)
-    for channel, shade in enumerate((colour * BYTE).round().unbind(-1)):
-        paint[channel].scatter_add_(0, at.flatten(), (steps * shade[..., None, None, None]).flatten())
-    paint /= STEPS * BYTE
-    return Layers(
-        colours=paint[:, :pixels],
-        open_share=open_share[:pixels],
-        heaviest=heaviest[:pixels].long(),
-        area=steps.sum((-2, -1)) / STEPS,
-    )
-
-
 def _point(keys: Int[Tensor, "N B"]) -> Float[Tensor, "N B 2"]:
     return torch.stack((uniform(keys, X), uniform(keys, Y)), -1)
-
-
-def _identities(present: Bool[Tensor, "N B T"], number: Int[Tensor, "N B"]) -> Int[Tensor, "N B T"]:
-    """-1 out of view; otherwise the object's number plus N for every earlier visit."""
-    before = torch.cat((torch.zeros_like(present[..., :1]), present[..., :-1]), -1)
-    visits = (present & ~before).cumsum(-1)
-    return torch.where(present, number[..., None] + len(present) * (visits - 1), -1)

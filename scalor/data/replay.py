@@ -1,0 +1,253 @@
+"""Grand Central replayed: walkers drawn along real hand-made tracks over the station's real, empty picture.
+
+Semi-synthetic: the paths, the crowds and the background are real, the people are drawn (`walkers`). The layout is the
+SCALOR paper's: squares of 240 px at eight places of the 720x480 picture, every eighth frame of 25 per second, the
+first nine tenths of the time for training and the rest for tests.
+
+The data are those of Zhou et al. 2012 (the picture) and Yi et al. 2015 (the tracks: heads, every 20th frame, pixels of
+a 1920x1080 view). All of it is put on the device once; nothing in `clips` reads a tensor back or lets a shape depend
+on one.
+"""
+
+import gzip
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from scalor.config import SceneConfig, require
+from scalor.data.clip import Clip
+from scalor.data.hashing import between, fold, key, whole
+from scalor.data.layers import STEPS, Cast, draw
+from scalor.data.walkers import HEAD, REACH, half_width, walk
+from scalor.errors import InputError
+
+TRACKS, PICTURE = "tracks_frame_id_x_y.csv.gz", "background_720x480.png"
+VIEW, SHOWN = (1080, 1920), (480, 720)
+CROP = 240
+PLACES = [(x, y) for y in (0, 240) for x in (0, 160, 320, 480)]
+"""Left and top of the crops, pixels of the picture."""
+RATE, KEY, STRIDE = 25, 20, 8
+"""Frames a second, between two positions of a track, and between two frames of a clip."""
+LONGEST_GAP = 3
+"""Positions that may be missing from a track; after more it is another walker's."""
+TRAINING = 0.9
+HEIGHT, HEIGHT_PER_ROW = 14.0, 0.062
+"""A walker whose head is in the picture's row r is HEIGHT + HEIGHT_PER_ROW r high: measured on people in it."""
+JITTER = 0.08
+WALKING = 0.5
+"""Whoever moves by this share of the own height in a second walks."""
+WINDOW, START, BODY = range(3)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Tracks without gaps, one after another: a head's place in every KEY-th frame."""
+
+    place: Float[np.ndarray, "K 2"]
+    """x and y, pixels of the picture."""
+    moment: Int[np.ndarray, " K"]
+    """In KEY frames."""
+    walker: Int[np.ndarray, " K"]
+    first: Int[np.ndarray, " W"]
+    """The row in which each walker's track begins."""
+    count: Int[np.ndarray, " W"]
+    annotated: Bool[np.ndarray, " M"]
+    """Whether anyone looked at a moment at all; up to the last newcomer, after whom the crowd is not whole."""
+
+
+class Replay:
+    """Clips of one split, numbered without end; the same number is the same clip, always."""
+
+    def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
+        require(config.frame[0] == config.frame[1], "scene.frame", config.frame, "a replay shows squares")
+        self.config, self.seed, self.split, self.device = config, seed, split, device
+        self.scale = config.frame[0] / CROP
+        folder = data_folder()
+        paths = read_paths(folder / TRACKS)
+        reach = math.ceil((19 + STRIDE * (config.length - 1)) / KEY)
+        place, start, members = windows(paths, reach, config.objects, split)
+
+        def put(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        self.place, self.start, self.members = put(place), put(start), put(members)
+        self.heads, self.first, self.count = put(paths.place).float(), put(paths.first), put(paths.count)
+        self.begins = put(paths.moment[paths.first])
+        self.corner = torch.tensor(PLACES, device=device).float()
+        self.backgrounds = crops(read_picture(folder / PICTURE), config.frame[0]).to(device)
+        tallest = (HEIGHT + HEIGHT_PER_ROW * SHOWN[0]) * (1 + JITTER) * self.scale
+        self.radius = [math.ceil(share * tallest + 1) for share in REACH]
+
+    @torch.no_grad()
+    def clips(self, index: Int[Tensor, "B"], length: int) -> Clip:
+        if length > self.config.length:
+            raise InputError(
+                f"length is {length}: these scenes are made for at most scene.length {self.config.length}; raise it."
+            )
+        clip = key(self.seed, self.split, index)
+        window = whole(clip, WINDOW, len(self.place))
+        start = self.start[window] * KEY + whole(clip, START, KEY)
+        times = start[:, None] + STRIDE * torch.arange(length, device=self.device)  # [B, T]
+        walker = self.members[window].T  # [N, B]
+        # Nearer ones in front, by where they are in the middle of a clip of full length.
+        middle = (start + STRIDE * (self.config.length - 1) // 2)[:, None]
+        row = torch.where(walker >= 0, self.at(walker, middle)[0][..., 0, 1], -math.inf)
+        number = row.argsort(dim=0, descending=True, stable=True)
+        walker = walker.gather(0, number)
+
+        head, moved, there = self.at(walker, times)
+        who = fold(key(self.seed, self.split, walker.clamp(min=0)), BODY)
+        height = HEIGHT + HEIGHT_PER_ROW * head[..., 1]  # [N, B, T], pixels of the picture
+        height = height * between(who, BODY, 1 - JITTER, 1 + JITTER)[..., None]
+        hurry = (moved.norm(dim=-1) * (RATE / KEY) / (WALKING * height)).clamp(max=1)
+        head = (head - self.corner[self.place[window]][:, None]) * self.scale
+        height = height * self.scale
+        centre = torch.stack((head[..., 0], head[..., 1] + (0.5 - HEAD) * height), -1)
+
+        cell = centre.floor()
+        steps = [torch.arange(-radius, radius + 1, device=self.device) for radius in self.radius]
+        x, y = (step + 0.5 - (centre - cell)[..., axis, None] for axis, step in enumerate(steps))
+        drawn = walk(who, height, times / RATE, hurry, x, y)
+        column, line = (step + cell[..., axis, None].long() for axis, step in enumerate(steps))
+        cast = Cast(
+            number=number,
+            exists=there & (walker >= 0)[..., None],
+            centre=centre,
+            half=torch.stack((half_width(who)[..., None] * height, 0.5 * height), -1),
+            alpha=drawn.alpha.mul_(STEPS).round_().div_(STEPS),
+            row=line,
+            column=column,
+            colour=drawn.colour,
+            shadow=drawn.shadow,
+        )
+        return draw(cast, self.config.frame, self.backgrounds[self.place[window]][:, None])
+
+    def at(
+        self, walker: Int[Tensor, "N B"], times: Int[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "N B T 2"], Float[Tensor, "N B T 2"], Bool[Tensor, "N B T"]]:
+        """Where heads are, how far they go in KEY frames, and whether they are on their tracks at all."""
+        walker = walker.clamp(min=0)
+        last = (self.count[walker] - 1)[..., None]
+        since = times / KEY - self.begins[walker][..., None]  # [N, B, T]
+        before = since.floor().long().clamp(min=0).minimum(last - 1)
+        row = self.first[walker][..., None] + before
+        here, step = self.heads[row], self.heads[row + 1] - self.heads[row]
+        share = (since - before).clamp(0, 1)[..., None]
+        return here + share * step, step, (since >= 0) & (since <= last)
+
+
+def data_folder() -> Path:
+    root = os.environ.get("SCALOR_DATA")
+    if root is None:
+        raise InputError(
+            f"SCALOR_DATA is not set: a replay reads {TRACKS} and {PICTURE} from its folder grand_central; for the "
+            "data see the Grand Central dataset of Zhou et al. 2012 and the walking paths of Yi et al. 2015."
+        )
+    folder = Path(root) / "grand_central"
+    for name in (TRACKS, PICTURE):
+        if not (folder / name).is_file():
+            raise InputError(f"SCALOR_DATA is {root!r}: there is no grand_central/{name} in it; put it there.")
+    return folder
+
+
+def read_paths(path: Path) -> Paths:
+    """Rows of frame, id, x, y as gapless tracks; walkers seen only once are left out."""
+    try:
+        with gzip.open(path, "rt") as file:
+            rows = np.loadtxt(file, delimiter=",", ndmin=2)
+    except (OSError, EOFError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}): it must hold rows of frame, id, x, y, gzipped.") from error
+    if rows.shape[1:] != (4,) or not len(rows):
+        raise InputError(f"{path} has rows of {rows.shape[1]} numbers: give frame, id, x, y.")
+    moment, owner = (rows[:, 0] / KEY).round().astype(np.int64), rows[:, 1].astype(np.int64)
+    order = np.lexsort((moment, owner))
+    place = rows[order, 2:] * np.array([SHOWN[1] / VIEW[1], SHOWN[0] / VIEW[0]])
+    moment, owner = moment[order], owner[order]
+    newcomers = moment[np.flatnonzero(np.diff(owner, prepend=-1))]
+    annotated = np.bincount(moment)[: newcomers.max() + 1] > 0
+    gap = np.diff(moment, prepend=moment[0])
+    new = np.append(True, owner[1:] != owner[:-1]) | (gap > LONGEST_GAP) | (gap < 0)
+    walker = np.cumsum(new) - 1
+    once = new | (gap > 0)
+    moment, walker, place = moment[once], walker[once], place[once]
+    start, stop = np.flatnonzero(np.diff(walker, prepend=-1)), np.flatnonzero(np.diff(walker, append=walker[-1] + 1))
+    count = moment[stop] - moment[start] + 1
+    kept = count > 1
+    start, count = start[kept], count[kept]
+    first = np.cumsum(count) - count
+    whose = np.repeat(np.arange(len(count)), count)
+    # Every track becomes a run of moments; missing places lie on the straight line between their neighbours.
+    full = np.arange(count.sum()) - first[whose] + moment[start][whose]
+    stretch = int(moment.max()) + 2 * LONGEST_GAP  # so that one number tells the walker and the moment
+    known = walker * stretch + moment
+    wanted = walker[start][whose] * stretch + full
+    place = np.stack([np.interp(wanted, known, place[:, axis]) for axis in (0, 1)], 1)
+    return Paths(place, full, whose, first, count, annotated)
+
+
+def windows(
+    paths: Paths, reach: int, objects: tuple[int, int], split: str
+) -> tuple[Int[np.ndarray, " C"], Int[np.ndarray, " C"], Int[np.ndarray, "C N"]]:
+    """The place and the first moment of all crops that show no fewer walkers within `reach` moments than wanted and
+    have no more of them in or about them, and who these are (-1: nobody)."""
+    moments = len(paths.annotated)
+    cut = int(TRAINING * moments)
+    low, high = (0, cut - 1) if split == "train" else (cut, moments - 1)
+    seen = np.cumsum(np.append(0, paths.annotated))
+    starts = np.arange(low, max(low, high - reach + 1))
+    starts = starts[seen[starts + reach + 1] - seen[starts] == reach + 1]
+    tables = []
+    for number, corner in enumerate(PLACES):
+        shown = np.bincount(_visits(paths, corner, 0.0, reach)[0], minlength=moments)
+        start, who = _visits(paths, corner, HEIGHT + HEIGHT_PER_ROW * SHOWN[0], reach)
+        about = np.bincount(start, minlength=moments)
+        chosen = starts[(shown[starts] >= objects[0]) & (about[starts] <= objects[1])]
+        line = np.full(moments, -1)
+        line[chosen] = np.arange(len(chosen))
+        rank = np.arange(len(start)) - (np.cumsum(about) - about)[start]
+        among = line[start] >= 0
+        members = np.full((len(chosen), objects[1]), -1)
+        members[line[start[among]], rank[among]] = who[among]
+        tables.append((np.full(len(chosen), number), chosen, members))
+    place, first, all_members = (np.concatenate(parts) for parts in zip(*tables, strict=True))
+    require(len(place) > 0, "scene.objects", objects, f"no crop of the {split} split shows so many walkers")
+    return place, first, all_members
+
+
+def _visits(
+    paths: Paths, corner: tuple[int, int], margin: float, reach: int
+) -> tuple[Int[np.ndarray, " V"], Int[np.ndarray, " V"]]:
+    """Moments, and every walker whose head is in a crop or up to `margin` beside it within `reach` moments of them."""
+    low, high = np.array(corner) - margin, np.array(corner) + CROP + margin
+    inside = ((paths.place >= low) & (paths.place <= high)).all(1)
+    moment, walkers = paths.moment[inside], int(paths.walker.max()) + 1
+    pairs = [(moment - back) * walkers + paths.walker[inside] for back in range(reach + 1)]
+    start, who = np.divmod(np.unique(np.concatenate(pairs)), walkers)
+    known = (start >= 0) & (start < len(paths.annotated))
+    return start[known], who[known]
+
+
+def read_picture(path: Path) -> Float[Tensor, "3 480 720"]:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise InputError("pillow is not installed: install it with `pip install 'scalor[video]'`.") from error
+    try:
+        picture = np.array(Image.open(path).convert("RGB"), dtype=np.float32) / 255
+    except (OSError, SyntaxError) as error:
+        raise InputError(f"{path} cannot be read ({error}): give a picture of 720x480 pixels.") from error
+    if picture.shape[:2] != SHOWN:
+        raise InputError(f"{path} is {picture.shape[1]}x{picture.shape[0]}: give a picture of 720x480 pixels.")
+    return torch.from_numpy(picture).movedim(-1, 0)
+
+
+def crops(picture: Float[Tensor, "3 480 720"], side: int) -> Float[Tensor, "P 3 side side"]:
+    """The background of every place."""
+    parts = torch.stack([picture[:, y : y + CROP, x : x + CROP] for x, y in PLACES])
+    return torch.nn.functional.interpolate(parts, (side, side), mode="bilinear", antialias=True, align_corners=False)
