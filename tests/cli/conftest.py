@@ -82,7 +82,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained model with the config of the tiny run and a seed that sees objects."""
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
     config = apply(get_preset("shapes-tiny"), TINY)
-    torch.manual_seed(9)
+    torch.manual_seed(297)
     scalor.save(scalor.SCALOR(config.model), path, config)
     return path
 

@@ -2,10 +2,13 @@
 
 import csv
 import json
+import math
 import os
 import re
 import signal
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,12 +72,21 @@ def test_train_then_evaluate(say: Say, tmp_path: Path) -> None:
     assert document["provenance"]["step"] == 4
 
     measured = say("evaluate", "run", "--clips", 2, "--json").document
-    assert measured["metrics"] == document["metrics"]
+    # Not to the last digit: where weights lie in memory decides in which order they are summed.
+    assert leaves(measured["metrics"]) == pytest.approx(leaves(document["metrics"]), rel=1e-5, nan_ok=True)
     assert measured["provenance"]["step"] == 4
     assert measured["weights"] == "run"
     table = say("evaluate", "run", "--clips", 1, "--nll-samples", 1).out
     for word in ("MOTA", "paper", "strict", "iou", "HOTA", "1 unseen clips", "nats per pixel (1 samples)"):
         assert word in table
+
+
+def leaves(value: Any, name: str = "") -> dict[str, float]:
+    """Every single figure of a document, by its path; NaN where there is none."""
+    if isinstance(value, dict | list):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        return {path: leaf for key, part in parts for path, leaf in leaves(part, f"{name}.{key}").items()}
+    return {name: math.nan if value is None else value}
 
 
 def test_train_for_people_goes_to_its_own_folder_and_goes_on(say: Say, tmp_path: Path) -> None:
@@ -212,11 +224,12 @@ def test_track_is_the_same_for_the_command_line_and_the_library(
 
 
 def test_track_with_more_slots_finds_more_objects(say: Say, weights: Path, videos: dict[str, Path]) -> None:
-    found = [
-        say("track", videos["npy"], "--weights", weights, "--json", "--slots", slots).document["objects"]
-        for slots in (1, 8)
-    ]
-    assert found[0] == 1 < found[1] <= 8
+    most = {}
+    for slots in (1, 8):
+        assert say("track", videos["npy"], "--weights", weights, "--slots", slots).code == 0
+        rows = csv.DictReader(Path("tracked/tracks.csv").read_text().splitlines())
+        most[slots] = max(Counter(row["frame"] for row in rows).values())
+    assert most[1] == 1 < most[8] <= 8
 
 
 IMAGINED = {"strip.png", "generated.mp4", "generated.gif", "generated_tracks.csv"}
