@@ -76,6 +76,9 @@ class ModelConfig:
     end_duplicates: bool = setting(True, "of two like objects at one place the younger ends (off: as the paper)")
     background: bool = setting(False, "model a moving background (off: it is black)")
     background_dim: int = setting(10, "length of z_bg, the background's latent")
+    still: bool = setting(
+        False, "a camera that stands still: frames come with a picture of the scene without objects, three channels more"
+    )
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")
 
     def __post_init__(self) -> None:
@@ -107,6 +110,17 @@ class ModelConfig:
             value = getattr(self, name)
             require(0 < value < 1, f"model.{name}", value, "it must lie between 0 and 1")
         require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
+        require(
+            not (self.still and self.background),
+            "model.still",
+            self.still,
+            "the scene behind the objects is either given or modelled, so switch model.background off",
+        )
+
+    @property
+    def channels(self) -> int:
+        """Of a frame: its colours, and those of the still scene behind it where there is one."""
+        return 6 if self.still else 3
 
     @property
     def latents(self) -> int:
@@ -129,7 +143,7 @@ class ModelConfig:
 class SceneConfig:
     """A family of synthetic clips with known truth."""
 
-    kind: str = setting("shapes", "what moves: shapes, mnist, or walkers of a replay")
+    kind: str = setting("shapes", "what moves: shapes, mnist, walkers of a replay, or the footage of a video")
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels")
     length: int = setting(10, "frames in a clip")
     objects: tuple[int, int] = setting((18, 24), "fewest and most objects in the environment (replay: in a clip)")
@@ -138,10 +152,13 @@ class SceneConfig:
     births: tuple[int, ...] = setting((0,), "frames at which a group of `objects` new objects appears")
     steer: bool = setting(False, "objects steer towards each other, so that they cover each other often")
     digits: tuple[int, ...] = setting((), "mnist: the digits that appear (none given: all ten)")
+    footage: str = setting("", "footage: the file that `scalor fit` keeps a video's frames in")
+    scale: float = setting(1.0, "footage: pixels of a frame for each pixel of the video, along a side")
+    stride: int = setting(1, "footage: frames of the video from one frame to the next")
 
     def __post_init__(self) -> None:
-        kinds = ("shapes", "mnist", "replay")
-        require(self.kind in kinds, "scene.kind", self.kind, "choose shapes, mnist or replay")
+        kinds = ("shapes", "mnist", "replay", "footage")
+        require(self.kind in kinds, "scene.kind", self.kind, "choose shapes, mnist, replay or footage")
         require(min(self.frame) > 0, "scene.frame", self.frame, "both must be positive")
         require(self.length > 0, "scene.length", self.length, "a clip needs at least 1 frame")
         require(
@@ -158,6 +175,8 @@ class SceneConfig:
             "give frame numbers from 0 on",
         )
         require(all(0 <= d <= 9 for d in self.digits), "scene.digits", self.digits, "digits are 0 to 9")
+        require(0 < self.scale < math.inf, "scene.scale", self.scale, "it must be positive and finite")
+        require(self.stride > 0, "scene.stride", self.stride, "it must be at least 1")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip
+from scalor.data.footage import Footage
 from scalor.data.hashing import between, fold, key, uniform, whole
 from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.mnist import Digits, DigitSprites, load_digits
@@ -61,7 +62,9 @@ class Scenes:
     ) -> None:
         """`digits` are the pictures of a mnist scene (none given: those of `load_digits` for the split)."""
         self.config, self.seed, self.split, self.device = config, seed, split, torch.device(device)
-        self.replay = Replay(config, seed, split, self.device) if config.kind == "replay" else None
+        self.real: Replay | Footage | None = None
+        if config.kind in ("replay", "footage"):
+            self.real = (Replay if config.kind == "replay" else Footage)(config, seed, split, self.device)
         self.objects = config.objects[1] * len(config.births)
         self.sprites: Sprites = Shapes()
         if config.kind == "mnist":
@@ -81,8 +84,8 @@ class Scenes:
             raise InputError(f"count is {count} and length is {length}: both must be at least 1.")
         if isinstance(index, int):
             index = torch.arange(index, index + count, device=self.device)
-        if self.replay:
-            return self.replay.clips(index, length)
+        if self.real:
+            return self.real.clips(index, length)
         times = torch.arange(length, device=self.device)
         clip = key(self.seed, self.split, index)  # [B]
         keys = fold(clip, torch.arange(self.objects, device=self.device)[:, None])  # [N, B]

@@ -15,11 +15,11 @@ CODE = 128
 class Appearance(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.encoder = GlimpseEncoder(config.glimpse, CODE)
+        self.encoder = GlimpseEncoder(config.channels, config.glimpse, CODE)
         self.what = nn.Linear(CODE, 2 * config.what_dim)
         self.decoder = GlimpseDecoder(config.what_dim, config.glimpse)
 
-    def infer(self, glimpses: Float[Tensor, "B N 3 P P"]) -> Normal:
+    def infer(self, glimpses: Float[Tensor, "B N C P P"]) -> Normal:
         """q(z_what | glimpse)."""
         return self.what_of(self.encoder(glimpses))
 

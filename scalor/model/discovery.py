@@ -95,7 +95,7 @@ class Discovery(nn.Module):
         self,
         prepared: Float[Tensor, "B G F"],
         explained: Float[Tensor, "B 1 H W"],
-        image: Float[Tensor, "B 3 H W"],
+        image: Float[Tensor, "B C H W"],
         appearance: Appearance,
         count: int,
         estimator: Estimator,

@@ -88,7 +88,7 @@ class Explained(NamedTuple):
 
 def explain(
     world: World,
-    images: Float[Tensor, "T B 3 H W"],
+    frames: Float[Tensor, "T B C H W"],
     seen: list[Seen],
     past: Past,
     estimator: Estimator,
@@ -96,8 +96,9 @@ def explain(
     cut_gradients: bool = False,
 ) -> Explained:
     """The frames of `seen`, after a `past`. With `cut_gradients` no gradient goes from a frame to those before."""
+    images, still = (frames[:, :, :3], frames[:, :, 3:]) if world.config.still else (frames, None)
     steps, clips = images.shape[:2]
-    painting = paint(world, images, seen, past.background, estimator, cut_gradients)
+    painting = paint(world, images, still, seen, past.background, estimator, cut_gradients)
     followed = [one.following for one in seen if one.following]
     memories, memory = world.propagation.prior.remember([one.entered for one in followed], past.objects)
     propagated = [free(clips, images)]
@@ -121,7 +122,7 @@ def explain(
     proposals = {first: [group for (key, _), group in groups.items() if key is first] for first in (True, False)}
     with torch.no_grad():
         busy = activity(world.config, seen, proposals, painting.foreground, squared_error / images[0, 0].numel())
-    return Explained(seen, terms, busy, painting, Past(memory, painting.memory))
+    return Explained(seen, terms, busy, painting, Past(memory, painting.memory, None if still is None else still[-1]))
 
 
 def pixel_log_likelihood(squared_error: Float[Tensor, " B"], pixels: int, sigma: float) -> Float[Tensor, " B"]:
@@ -132,17 +133,19 @@ def pixel_log_likelihood(squared_error: Float[Tensor, " B"], pixels: int, sigma:
 def paint(
     world: World,
     images: Float[Tensor, "T B 3 H W"],
+    still: Float[Tensor, "T B 3 H W"] | None,
     seen: list[Seen],
     memory: BackgroundMemory | None,
     estimator: Estimator,
     cut_gradients: bool = False,
 ) -> Painting:
-    """The objects of all frames over the background."""
+    """The objects of all frames over the background, which is given, modelled or black."""
     most = max(one.shown.where.shape[1] for one in seen)
     foreground = draw(together([one.shown.padded(most) for one in seen]), (images.shape[-2], images.shape[-1]))
     if world.background is None or memory is None:
         free = images.new_zeros(images.shape[:2])
-        return Painting(compose(foreground, None), None, foreground, free, None)
+        given = None if still is None else still.flatten(0, 1)
+        return Painting(compose(foreground, given), given, foreground, free, None)
     mask = foreground.mask.detach().unflatten(0, images.shape[:2])
     noise = torch.stack([one.background_noise for one in seen])
     behind = world.background(images, mask, noise, memory, estimator, cut_gradients)

@@ -57,10 +57,10 @@ class Memory(NamedTuple):
 class ImageEncoder(nn.Module):
     """One feature vector per grid cell, from this frame and the frames before (paper: ConvLSTM)."""
 
-    def __init__(self, cell: tuple[int, int], features: int) -> None:
+    def __init__(self, channels: int, cell: tuple[int, int], features: int) -> None:
         super().__init__()
         self.features = features
-        self.look = shrinking_stack(3, (features // 2, features), cell)
+        self.look = shrinking_stack(channels, (features // 2, features), cell)
         self.enter = nn.Conv2d(features, 4 * features, 3, padding=1)
         self.step = MemoryCell(features)
 
@@ -69,7 +69,7 @@ class ImageEncoder(nn.Module):
         return Memory(zeros, zeros)
 
     def forward(
-        self, frames: Float[Tensor, "T B 3 H W"], memory: Memory, cut_gradients: bool = False
+        self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
     ) -> tuple[Float[Tensor, "T B F Gh Gw"], Memory]:
         """The features of T frames and what is remembered after them.
 
@@ -104,16 +104,16 @@ class GlimpseEncoder(nn.Module):
     Matrix products alone: convolutions of a few pixels would cost more in starting than in computing.
     """
 
-    def __init__(self, glimpse: int, code: int) -> None:
+    def __init__(self, channels: int, glimpse: int, code: int) -> None:
         super().__init__()
         self.patch = glimpse // PATCHES
-        self.each = nn.Sequential(nn.Linear(3 * self.patch**2, PATCH_FEATURES), nn.CELU())
+        self.each = nn.Sequential(nn.Linear(channels * self.patch**2, PATCH_FEATURES), nn.CELU())
         self.all = nn.Sequential(
             nn.Linear(PATCHES**2 * PATCH_FEATURES, 2 * code), nn.CELU(), nn.Linear(2 * code, code), nn.CELU()
         )
 
-    def forward(self, glimpses: Float[Tensor, "B N 3 P P"]) -> Float[Tensor, "B N code"]:
+    def forward(self, glimpses: Float[Tensor, "B N C P P"]) -> Float[Tensor, "B N code"]:
         split = glimpses.unflatten(-1, (PATCHES, self.patch)).unflatten(-3, (PATCHES, self.patch))
-        patches = split.permute(0, 1, 3, 5, 2, 4, 6).flatten(-3)  # [B, N, 4, 4, 3 * patch * patch]
+        patches = split.permute(0, 1, 3, 5, 2, 4, 6).flatten(-3)  # [B, N, 4, 4, C * patch * patch]
         code: Tensor = self.all(self.each(patches).flatten(2))
         return code

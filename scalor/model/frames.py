@@ -8,8 +8,13 @@ from torch import Tensor
 from scalor.errors import InputError
 
 
-def check_frames(frames: object, cell: tuple[int, int], minimum: int = 2) -> Float[Tensor, "B T 3 H W"]:
-    """Frames as a float tensor with a batch dimension; `minimum` is the fewest frames that make sense."""
+def check_frames(
+    frames: object, cell: tuple[int, int], minimum: int = 2, channels: int = 3
+) -> Float[Tensor, "B T C H W"]:
+    """Frames as a float tensor with a batch dimension; `minimum` is the fewest frames that make sense.
+
+    Of six channels, three are the frame's colours and three those of the still scene behind it.
+    """
     if isinstance(frames, np.ndarray):
         if frames.dtype.kind not in "fiub":
             raise InputError(f"frames has type {frames.dtype}: give numbers, floats in [0, 1].")
@@ -21,9 +26,11 @@ def check_frames(frames: object, cell: tuple[int, int], minimum: int = 2) -> Flo
         raise InputError(
             f"frames has type {frames.dtype}: give floats in [0, 1], for example 8-bit values divided by 255."
         )
-    if frames.ndim not in (4, 5) or frames.shape[-3] != 3:
+    if frames.ndim not in (4, 5) or frames.shape[-3] != channels:
+        behind = " (the colours of a frame, then those of the still scene behind it)" if channels > 3 else ""
         raise InputError(
-            f"frames has shape {list(frames.shape)}: give [T, 3, H, W] or [B, T, 3, H, W], colour before height."
+            f"frames has shape {list(frames.shape)}: give [T, {channels}, H, W] or [B, T, {channels}, H, W], colour "
+            f"before height{behind}."
         )
     batch = frames.float() if frames.ndim == 5 else frames.float()[None]
     if batch.shape[0] == 0 or batch.shape[1] < minimum:

@@ -63,7 +63,7 @@ class Propagation(nn.Module):
         self.attend = nn.Sequential(nn.Linear(attended, hidden), nn.CELU())
         seen = hidden + (CODE if config.search else 0) + (0 if config.attention else 2)
         if config.search:
-            self.searcher = GlimpseEncoder(config.glimpse, CODE)
+            self.searcher = GlimpseEncoder(config.channels, config.glimpse, CODE)
         last = config.latents + 1  # and presence
         self.enter = nn.Sequential(nn.Linear(seen + last, hidden), nn.CELU())
         self.tracker = nn.GRUCell(hidden, hidden)
@@ -81,7 +81,7 @@ class Propagation(nn.Module):
         self,
         state: SceneState,
         features: Float[Tensor, "B F Gh Gw"],
-        image: Float[Tensor, "B 3 H W"],
+        image: Float[Tensor, "B C H W"],
         appearance: Appearance,
         estimator: Estimator,
     ) -> Propagated:

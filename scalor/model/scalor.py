@@ -268,7 +268,7 @@ class SCALOR(World, Tracker):
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
         """Frames from outside, checked, on the model's device."""
-        return check_frames(frames, self.config.cell, minimum).to(next(self.parameters()).device)
+        return check_frames(frames, self.config.cell, minimum, self.config.channels).to(next(self.parameters()).device)
 
     def receive_frame(self, frame: object, size: tuple[int, int] | None) -> Float[Tensor, "1 3 H W"]:
         """One frame of a stream, checked; all frames of a stream have one size."""
@@ -276,7 +276,7 @@ class SCALOR(World, Tracker):
             raise InputError(f"frame is a {type(frame).__name__}: give a numpy array or a torch tensor [3, H, W].")
         if frame.ndim != 3:
             raise InputError(f"frame has shape {list(frame.shape)}: give one frame, [3, H, W].")
-        image = check_frames(frame[None], self.config.cell, 1)[:, 0]
+        image = check_frames(frame[None], self.config.cell, 1, self.config.channels)[:, 0]
         if size is not None and image.shape[-2:] != size:
             raise InputError(
                 f"frame has shape {list(frame.shape)}: this stream began with {size[0]}x{size[1]}; "

@@ -29,7 +29,8 @@ from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, 
 class View(NamedTuple):
     """A frame as the networks see it."""
 
-    image: Float[Tensor, "B 3 H W"]
+    image: Float[Tensor, "B C H W"]
+    """Its colours, and how they differ from the still scene where there is one."""
     features: Float[Tensor, "B F Gh Gw"]
     cells: Float[Tensor, "B G F"]
     """The features as discovery wants them."""
@@ -53,6 +54,8 @@ class Past(NamedTuple):
 
     objects: Float[Tensor, "B K prior"]
     background: BackgroundMemory | None
+    still: Float[Tensor, "B 3 H W"] | None = None
+    """The scene behind the objects, where the camera stands still."""
 
 
 class Dreamt(NamedTuple):
@@ -68,7 +71,7 @@ class World(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = ImageEncoder(config.cell, config.feature_dim)
+        self.encoder = ImageEncoder(config.channels, config.cell, config.feature_dim)
         self.appearance = Appearance(config)
         self.discovery = Discovery(config)
         self.propagation = Propagation(config)
@@ -95,9 +98,12 @@ class World(nn.Module):
         return Past(self.propagation.prior.empty(clips, self.config.slots, like), background)
 
     def look(
-        self, frames: Float[Tensor, "T B 3 H W"], memory: Memory, cut_gradients: bool = False
+        self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
     ) -> tuple[list[View], Memory]:
         """All that can be seen without knowing of any object, and what is remembered after it."""
+        if self.config.still:
+            colours, still = frames.split(3, 2)
+            frames = torch.cat([colours, colours - still], 2)
         features, memory = self.encoder(frames, memory, cut_gradients)
         cells = self.discovery.prepare(features)
         return [View(*view) for view in zip(frames, features, cells, strict=True)], memory
@@ -153,11 +159,11 @@ class World(nn.Module):
         count = self.proposal_count(state, frame)
         discovered = self.discovery.imagine(explained, self.appearance, count, discovery_rate)
         foreground = draw(self.show(propagated, discovered, state.objects.alive), frame)
-        background, behind = None, None
+        background, behind = past.still, None
         if self.background and past.background:
             background, behind = self.background.dream(past.background, frame, estimator)
         after = self.seat(state, propagated[0] if propagated else state.objects, discovered[0])
-        return after, Past(memory, behind), Dreamt(compose(foreground, background), background)
+        return after, Past(memory, behind, past.still), Dreamt(compose(foreground, background), background)
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         """How many normal and uniform numbers a clip needs for a frame, at most."""

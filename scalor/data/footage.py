@@ -1,0 +1,117 @@
+"""Clips cut out of the frames of a video whose camera stands still.
+
+`Frames` are what `scalor fit` keeps of a video: shrunken frames, the scene without objects, and the spots where
+something was seen that does not belong to it. Half of the clips are cut around such a spot, the others anywhere. All of
+it is put on the device once; nothing in `clips` reads a tensor back.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor
+
+from scalor.config import SceneConfig
+from scalor.data.clip import Clip, Truth
+from scalor.data.hashing import key, uniform, whole
+from scalor.errors import InputError
+
+SPOT, MOMENT, TOP, LEFT, MIRROR, ANYWHERE = range(6)
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Frames as a model sees them, in stretches without gaps."""
+
+    frames: UInt8[np.ndarray, "N 3 H W"]
+    still: UInt8[np.ndarray, "3 H W"]
+    """The scene without objects."""
+    starts: Int[np.ndarray, " S"]
+    """The first frame of each stretch."""
+    spots: Int[np.ndarray, "M 3"]
+    """Frame, row and column of things that do not belong to the scene."""
+
+    def save(self, path: Path) -> None:
+        np.savez(path, frames=self.frames, still=self.still, starts=self.starts, spots=self.spots)
+
+    @staticmethod
+    def load(path: Path) -> "Frames":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return Frames(file["frames"], file["still"], file["starts"], file["spots"])
+        except (OSError, KeyError, ValueError, BadZipFile) as error:
+            raise InputError(
+                f"scene.footage is {str(path)!r}: no frames can be read from it; make them anew with `scalor fit`."
+            ) from error
+
+
+class Footage:
+    """Clips of one video, numbered without end; the same number is the same clip, always."""
+
+    def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
+        self.config, self.seed, self.split = config, seed, split
+        kept = Frames.load(Path(config.footage))
+        count, _, height, width = kept.frames.shape
+        if height < config.frame[0] or width < config.frame[1]:
+            raise InputError(
+                f"scene.frame is {config.frame}: {config.footage} has frames of {height}x{width}; choose a smaller one."
+            )
+        ends = np.append(kept.starts[1:], count)
+        longest = int((ends - kept.starts).max())
+        if longest < config.length:
+            raise InputError(
+                f"scene.length is {config.length}: {config.footage} has {longest} frames in a row; choose fewer."
+            )
+        # For every frame, the earliest and the latest one that a clip around it may begin with.
+        stretch = np.searchsorted(kept.starts, np.arange(count), side="right") - 1
+        earliest = kept.starts[stretch]
+        latest = np.maximum(ends[stretch] - config.length, earliest)
+
+        def put(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+        self.frames, self.still = put(kept.frames), put(kept.still)
+        self.spots = put(kept.spots.astype(np.int64))
+        self.earliest, self.latest = put(earliest.astype(np.int64)), put(latest.astype(np.int64))
+
+    def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
+        (height, width), keys = self.config.frame, key(self.seed, self.split, index)
+        count, _, rows, columns = self.frames.shape
+        spot = self.spots[whole(keys, SPOT, len(self.spots))]
+        anywhere = uniform(keys, ANYWHERE) < 0.5
+        moment = torch.where(anywhere, whole(keys, MOMENT, count), spot[:, 0])
+        back = (uniform(keys, MOMENT) * length).long()
+        first = torch.minimum(torch.maximum(moment - back, self.earliest[moment]), self.latest[moment])
+
+        def edge(draw: int, place: Tensor, side: int, room: int) -> Tensor:
+            """Where the clip begins: anywhere, or so that the place is inside."""
+            around = (place - (uniform(keys, draw) * side).long()).clamp(0, room - side)
+            return torch.where(anywhere, (uniform(keys, draw) * (room - side + 1)).long(), around)
+
+        top, left = edge(TOP, spot[:, 1], height, rows), edge(LEFT, spot[:, 2], width, columns)
+        across = torch.arange(width, device=index.device)
+        mirrored = uniform(keys, MIRROR)[:, None] < 0.5
+        x = (left[:, None] + torch.where(mirrored, width - 1 - across, across))[:, None, None, None]  # [B, 1, 1, 1, w]
+        y = (top[:, None] + torch.arange(height, device=index.device))[:, None, None, :, None]
+        t = (first[:, None] + torch.arange(length, device=index.device))[:, :, None, None, None]
+        colour = torch.arange(3, device=index.device)[:, None, None]
+        seen = self.frames[t, colour, y, x]  # [B, T, 3, h, w]
+        behind = self.still[colour, y, x].expand_as(seen)
+        return Clip(torch.cat([seen, behind], 2).float() / 255, nobody(seen))
+
+
+def nobody(frames: Tensor) -> Truth:
+    """Nothing is known of the objects in these frames."""
+    clips, length, _, height, width = frames.shape
+    none = frames.new_zeros(clips, length, 0)
+    return Truth(
+        id=none.long(),
+        centre=none[..., None].expand(-1, -1, -1, 2).float(),
+        box=none[..., None].expand(-1, -1, -1, 4).float(),
+        visible=none.float(),
+        order=none[:, 0].long(),
+        owner=torch.full((clips, length, height, width), -1, device=frames.device),
+    )

@@ -1,0 +1,80 @@
+"""The settings of a model for a video, from what was found in it."""
+
+import math
+from dataclasses import dataclass
+
+from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
+from scalor.fitting.surveying import Survey
+from scalor.video.shrinking import shrunken_size
+
+AREA = 320.0
+"""Pixels of an object as the model sees it: enough to tell one from another, few enough to be quick."""
+STEP = 0.12
+"""Of the shorter side of an object: how far it should move from one frame to the next."""
+LARGEST_STRIDE = 8
+CELLS = 2.5
+"""Cells along a side of an object, at least."""
+AROUND = (3, 6)
+"""Heights and widths of an object that a training clip spans."""
+LENGTH = 10
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a person may say; what is left out follows from the video."""
+
+    object_size: tuple[float, float] | None = None
+    scale: float | None = None
+    stride: int | None = None
+
+
+def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> Config:
+    """A whole config for a video of this height and width, whose frames are kept in a file."""
+    height, width = said.object_size or found.object_size
+    scale = said.scale or min(1.0, round(math.sqrt(AREA / (height * width)), 3))
+    stride = said.stride or stride_for(found.speed, min(height, width))
+    object_size = (round(height * scale, 1), round(width * scale, 1))
+    cell = (power_of_two_below(object_size[0] / CELLS), power_of_two_below(object_size[1] / CELLS))
+    frame = tuple(
+        min(room // step, math.ceil(count * side / step)) * step
+        for count, side, step, room in zip(AROUND, object_size, cell, shrunken_size(size, scale), strict=True)
+    )
+    slots = max(8, math.prod(AROUND))
+    scene = SceneConfig(
+        kind="footage",
+        frame=(frame[0], frame[1]),
+        length=LENGTH,
+        size=math.sqrt(math.prod(object_size)),
+        footage=footage,
+        scale=scale,
+        stride=stride,
+    )
+    model = ModelConfig(
+        frame=scene.frame,
+        grid=(frame[0] // cell[0], frame[1] // cell[1]),
+        slots=slots,
+        proposals=slots // 2,
+        object_size=object_size,
+        size_range=0.5,
+        inertia=True,
+        still=True,
+        sigma=0.1,
+    )
+    train = TrainConfig(
+        steps=6_000,
+        cooldown=1_500,
+        lengths=((0, 1), (1_500, 2), (2_500, 4), (4_000, LENGTH)),
+        temperature=(1.0, 0.3, 3_000),
+        presence_prior=(0.1, 0.01, 500),
+        save_every=250,
+    )
+    return Config(model, scene, scene, train)
+
+
+def stride_for(speed: float, side: float) -> int:
+    """So many frames of the video that an object moves by about STEP of its shorter side."""
+    return 1 if speed == 0 else min(LARGEST_STRIDE, max(1, round(STEP * side / speed)))
+
+
+def power_of_two_below(size: float) -> int:
+    return max(2, 2 ** math.floor(math.log2(size))) if size > 2 else 2

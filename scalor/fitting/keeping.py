@@ -1,0 +1,67 @@
+"""The frames of a video that a model learns from, shrunken and kept in one file."""
+
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from tqdm import tqdm
+
+from scalor.data.footage import Frames
+from scalor.errors import InputError
+from scalor.files import replacing
+from scalor.fitting.surveying import changes, find_blobs
+from scalor.video import Video
+from scalor.video.shrinking import shrink, shrunken_size
+
+MOST_BYTES = 2**30
+"""Of kept frames. More of a long video would not teach more."""
+STRETCH = 40
+"""Frames in a row that are kept of a video too long to be kept whole."""
+LEAST = 0.15
+"""Share of an object's area that something must cover to be worth a look."""
+
+
+def keep(
+    video: Video, still: UInt8[np.ndarray, "H W 3"], scale: float, object_size: tuple[float, float]
+) -> Frames:
+    """Every frame of a short video; of a long one, stretches spread evenly over it. `object_size` is as seen."""
+    size = shrunken_size(video.size, scale)
+    scene = shrink(still, size)
+    count = video.frames or 0
+    most = max(2 * STRETCH, MOST_BYTES // scene.nbytes)
+    stretches = max(1, count // STRETCH)
+    taken = set(range(stretches)) if count <= most else set(spread(most // STRETCH, stretches))
+    frames, starts, spots = [], [], []
+    last = None
+    for number, frame in enumerate(tqdm(video, "reading", video.frames, file=sys.stderr, unit="frame", leave=False)):
+        stretch = min(number // STRETCH, stretches - 1)
+        if stretch not in taken:
+            continue
+        if last != number - 1:
+            starts.append(len(frames))
+        last = number
+        picture = shrink(frame.picture, size)
+        blobs = find_blobs(changes(picture, scene))
+        for (x, y), area in zip(blobs.centre, blobs.area, strict=True):
+            if area >= LEAST * math.prod(object_size):
+                spots.append((len(frames), int(y), int(x)))
+        frames.append(picture.transpose(2, 0, 1))
+    if not spots:
+        raise InputError(
+            f"{video.name} shows nothing of about {object_size[0]:.0f}x{object_size[1]:.0f} px that moves: say another "
+            "--object-size, or choose another part of it with --start, --end or --region."
+        )
+    return Frames(np.stack(frames), scene.transpose(2, 0, 1), np.array(starts), np.array(spots))
+
+
+def spread(count: int, room: int) -> Iterator[int]:
+    """`count` different numbers below `room`, evenly apart."""
+    return (int((number + 0.5) * room / count) for number in range(count))
+
+
+def save(frames: Frames, path: Path) -> None:
+    with replacing(path) as temporary:
+        frames.save(temporary)

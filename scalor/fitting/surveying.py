@@ -1,0 +1,129 @@
+"""What a video says of itself before anything is learned: the empty scene, and how large, fast and many its objects
+are. The camera must stand still."""
+
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, UInt8
+from scipy import ndimage
+
+from scalor.errors import InputError
+from scalor.video import Video
+from scalor.video.shrinking import shrink
+
+SAMPLED = 60
+"""Frames from which the empty scene is made: the median of each pixel."""
+WATCHED = 200
+"""Frames in a row in which speeds are measured."""
+WIDEST = 640
+"""Pixels: larger videos are surveyed at a smaller size."""
+CLEARLY, AT_LEAST = 6.0, 0.08
+"""A pixel has changed when it differs by this many noise deviations, and by this share of the brightness."""
+SPECK = 12
+"""Changes of fewer pixels are noise."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All in pixels of the video and frames of the video."""
+
+    object_size: tuple[float, float]
+    """Typical height and width."""
+    speed: float
+    """Pixels a frame; 0 where it could not be measured."""
+    objects: float
+    """In a frame, on average."""
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """What differs from the empty scene in a frame, one connected piece after another."""
+
+    centre: Float[np.ndarray, "N 2"]
+    """x and y."""
+    size: Float[np.ndarray, "N 2"]
+    """Height and width."""
+    area: Int[np.ndarray, " N"]
+    whole: Bool[np.ndarray, " N"]
+    """Whether it lies inside the picture, not at its border."""
+
+
+def empty_scene(video: Video) -> UInt8[np.ndarray, "H W 3"]:
+    """The median of frames from all of the video: objects that move on are in few of them."""
+    pictures = video.sample(SAMPLED)
+    if len(pictures) < 2:
+        raise InputError(f"{video.name} has 1 frame: finding what moves needs at least 2.")
+    still: np.ndarray = np.empty(pictures.shape[1:], np.uint8)
+    for row in range(len(still)):  # row by row: the median makes copies of what it sorts
+        still[row] = np.median(pictures[:, row], axis=0)
+    return still
+
+
+def changes(
+    picture: UInt8[np.ndarray, "H W 3"], still: UInt8[np.ndarray, "H W 3"]
+) -> Bool[np.ndarray, "H W"]:
+    """The pixels that clearly differ from the empty scene."""
+    apart = np.abs(picture.astype(np.float32) - still).max(-1) / 255
+    noise = 1.48 * float(np.median(apart))
+    changed = ndimage.uniform_filter(apart, 3) > max(CLEARLY * noise, AT_LEAST)
+    opened: np.ndarray = ndimage.binary_closing(ndimage.binary_opening(changed), iterations=2)
+    return opened
+
+
+def find_blobs(changed: Bool[np.ndarray, "H W"]) -> Blobs:
+    labels, count = ndimage.label(changed)
+    boxes = ndimage.find_objects(labels)
+    area = np.bincount(labels.ravel(), minlength=count + 1)[1:]
+    edges = np.array([(b[1].start, b[0].start, b[1].stop, b[0].stop) for b in boxes], float).reshape(-1, 4)
+    height, width = changed.shape
+    whole = (edges[:, :2] > 0).all(1) & (edges[:, 2] < width) & (edges[:, 3] < height)
+    blobs = Blobs((edges[:, :2] + edges[:, 2:]) / 2, (edges[:, 2:] - edges[:, :2])[:, ::-1], area, whole)
+    large = area >= SPECK
+    return Blobs(blobs.centre[large], blobs.size[large], area[large], whole[large])
+
+
+def survey(video: Video, still: UInt8[np.ndarray, "H W 3"]) -> Survey:
+    scale = min(1.0, WIDEST / max(video.size))
+    small = (max(1, round(video.size[0] * scale)), max(1, round(video.size[1] * scale)))
+    scene = shrink(still, small)
+
+    def blobs_of(picture: UInt8[np.ndarray, "H W 3"]) -> Blobs:
+        return find_blobs(changes(shrink(picture, small), scene))
+
+    sampled = [blobs_of(picture) for picture in video.sample(SAMPLED)]
+    sizes = np.concatenate([blobs.size[blobs.whole] for blobs in sampled])
+    areas = np.concatenate([blobs.area[blobs.whole] for blobs in sampled])
+    if len(sizes) == 0:
+        raise InputError(
+            f"{video.name} shows nothing that moves: choose another part of it with --start, --end or --region, or "
+            "say --object-size if the objects are very small."
+        )
+    height, width = (weighted_median(sizes[:, side], np.sqrt(areas)) for side in (0, 1))
+    large = [blobs.area > 0.3 * height * width * 0.5 for blobs in sampled]
+    row = [blobs_of(frame.picture) for frame in islice(video, WATCHED)]
+    speeds = [speed for before, after in pairwise(row) for speed in steps_between(before, after, (height, width))]
+    return Survey(
+        object_size=(height / scale, width / scale),
+        speed=float(np.median(speeds)) / scale / video.selection.stride if speeds else 0.0,
+        objects=float(np.mean([mask.sum() for mask in large])),
+    )
+
+
+def steps_between(before: Blobs, after: Blobs, size: tuple[float, float]) -> list[float]:
+    """How far blobs of about an object's size have moved, by the nearest one in the next frame."""
+    steps = []
+    for centre, extent in zip(before.centre, before.size, strict=True):
+        alike = (np.abs(np.log(after.size / extent)) < 0.2).all(1) if len(after.size) else np.zeros(0, bool)
+        if not alike.any() or extent.prod() < 0.3 * size[0] * size[1]:
+            continue
+        distance = np.linalg.norm(after.centre[alike] - centre, axis=1).min()
+        if distance < min(size):
+            steps.append(float(distance))
+    return steps
+
+
+def weighted_median(values: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"]) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order]) >= weights.sum() / 2
+    return float(values[order][np.argmax(reached)])

@@ -1,0 +1,23 @@
+"""Pictures of another size: every pixel of the new one is the mean of what it covers."""
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch.nn.functional import interpolate
+
+from scalor.video.sources import Picture
+
+
+def shrunken_size(size: tuple[int, int], scale: float) -> tuple[int, int]:
+    """Height and width in whole pixels."""
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def shrink(picture: Picture, size: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:
+    """The picture at another height and width, without the jags of pixels left out."""
+    if picture.shape[:2] == size:
+        return picture
+    pixels = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]
+    resized = interpolate(pixels, size, mode="bilinear", antialias=True, align_corners=False)
+    shrunken: np.ndarray = resized[0].permute(1, 2, 0).numpy()
+    return shrunken
