@@ -94,8 +94,8 @@ def shrink(picture: Picture, factor: int) -> Picture:
     """Means of squares of `factor` pixels; what is left over at the right and below is cut off."""
     height, width = (side // factor * factor for side in picture.shape[1:])
     parts = [picture[:, y:height:factor, x:width:factor] for y in range(factor) for x in range(factor)]
-    mean: np.ndarray = sum(parts[1:], parts[0]) / len(parts)
-    return mean
+    # Frames often come with their channels last in memory, in which everything below would be slow.
+    return np.ascontiguousarray(sum(parts[1:], parts[0]) / len(parts))
 
 
 def stands_out(picture: Picture, background: Picture) -> Bool[np.ndarray, "H W"]:

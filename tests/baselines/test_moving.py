@@ -1,9 +1,17 @@
 """Moving objects before a still camera: shadows, ghosts, pieces and crowds."""
 
+import os
+from itertools import islice
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from scalor.baselines.classical import ClassicalTracker
 from scalor.baselines.moving import MEMORY, Background, MotionDetector, apart, ghosts, shrink, stands_out, whole
+from scalor.evaluation.scoring import score
+from scalor.tracks import join_tracks
+from scalor.video import iterate_frames
 
 SIZE = (20.0, 8.0)
 NOBODY = np.zeros((0, 4))
@@ -109,3 +117,16 @@ def test_a_blob_is_what_is_expected_in_it() -> None:
 def test_one_who_hides_another_is_one() -> None:
     expected = np.array([(10.0, 10, 18, 30), (11.0, 10, 19, 30)])
     assert apart(np.array([(10.0, 10, 19, 30)]), expected, SIZE)[0].tolist() == [[10, 10, 19, 30]]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("SCALOR_DATA" not in os.environ, reason="SCALOR_DATA is not set: no PETS video to track")
+def test_walkers_of_a_real_video_are_followed(tmp_path: Path) -> None:
+    """The first 200 frames of those that the numbers were chosen on."""
+    data = Path(os.environ["SCALOR_DATA"]) / "pets"
+    pictures = islice(iterate_frames(data / "vtest.avi"), 200)
+    frames = (picture.transpose(2, 0, 1).astype(np.float32) / 255 for picture in pictures)
+    join_tracks(list(ClassicalTracker((80, 28), "motion").stream(frames))).to_csv(tmp_path / "tracks.csv")
+    gates = score(tmp_path / "tracks.csv", data / "gt.txt", frames=(1, 200)).gates
+    assert gates["centre"].clear.recall > 0.95
+    assert gates["iou .3"].clear.mota > 0.7
