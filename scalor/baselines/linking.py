@@ -22,6 +22,8 @@ COLOUR_WEIGHT = 3.0
 """How many sizes of an object a whole colour is worth."""
 PATIENCE = 2
 """Frames that a track goes on without a detection, where nothing hides objects for long."""
+EARLY = 5
+"""Frames of a video after which one detection more is asked for as a proof."""
 SEEN_NOISE = 0.05
 """Standard deviation of a detected centre."""
 SHOVE = 0.01
@@ -44,7 +46,7 @@ class Habits:
     reported: int
     """and those of them that it is still reported for."""
     proof: int = 1
-    """Detections before it is reported at all, unless it is there from the first frames on."""
+    """Detections before it is reported at all; fewer are asked for early in a video."""
     size_rate: float = 0.6
     """How much of a new size and colour is believed."""
 
@@ -105,8 +107,9 @@ class Linker:
         return self.followed
 
     def proven(self) -> Bool[np.ndarray, " K"]:
-        enough: np.ndarray = self.followed.sightings >= self.habits.proof
-        return np.full(len(enough), True) if self.frames <= self.habits.proof else enough
+        asked = min(self.habits.proof, 1 + self.frames // EARLY)
+        enough: np.ndarray = self.followed.sightings >= asked
+        return enough
 
     def reported(self) -> Followed:
         """The tracks to tell of: proven, and seen now or, where none can have left the view, not long ago."""

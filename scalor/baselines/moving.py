@@ -54,18 +54,18 @@ class MotionDetector:
 
     def __call__(self, picture: Picture, expected: Boxes) -> Detections:
         """The objects of the next frame; `expected` are the boxes of those that should be there."""
-        blobs = self.blobs(shrink(picture, self.coarse))
-        box, blob = apart(blobs.box, expected / self.coarse, self.size)
-        return Detections(box * self.coarse, blobs.area[blob] * self.coarse**2, blobs.colour[blob])
+        picture = shrink(picture, self.coarse)
+        labels = self.blobs(picture)
+        box, blob = apart(labels, expected / self.coarse, self.size)
+        return Detections(box * self.coarse, areas(labels)[blob] * self.coarse**2, means(picture, labels)[blob])
 
-    def blobs(self, picture: Picture) -> Detections:
+    def blobs(self, picture: Picture) -> Labels:
         """What moves and hangs together: an object each, or several that touch."""
         background, one = self.background.after(picture), self.size[0] * self.size[1]
         labels = connected(close(stands_out(picture, background), self.size))
         labels = keep(labels, areas(labels) >= PIECE * one)
         labels = whole(keep(labels, ~ghosts(labels, picture, background)), self.size)
-        labels = keep(labels, areas(labels) >= SMALLEST * one)
-        return Detections(boxes(labels), areas(labels), means(picture, labels))
+        return keep(labels, areas(labels) >= SMALLEST * one)
 
 
 class Background:
@@ -138,19 +138,21 @@ def whole(labels: Labels, size: tuple[float, float]) -> Labels:
     return joined
 
 
-def apart(found: Boxes, expected: Boxes, size: tuple[float, float]) -> tuple[Boxes, np.ndarray]:
+def apart(labels: Labels, expected: Boxes, size: tuple[float, float]) -> tuple[Boxes, np.ndarray]:
     """One box an object, and the blob it is part of.
 
-    A blob too large for one object that holds several expected ones is these, as they are expected but within the blob.
-    Any other that is too large is cut into equal parts.
+    A blob too large for one object that holds several expected ones is these. Any other that is too large is cut into
+    equal parts.
     """
     result, source = [], []
-    for blob, box in enumerate(found):
+    for blob, box in enumerate(boxes(labels)):
         width, height = (box[2:] - box[:2]) / size[::-1]
         near = min(max(1.0, height), SEVERAL)  # what is high because it is near is wide, too
         parts = within(expected, box, size)
         if len(parts) < 2 or max(width / near, height) <= LARGEST:
             parts = cut(box, *(max(1, math.floor(side + 2 - SEVERAL)) for side in (width / near, height)))
+        else:
+            parts = centred(parts, labels == blob + 1, size)
         result.append(parts)
         source += [blob] * len(parts)
     return np.concatenate([np.zeros((0, 4)), *result]), np.array(source, dtype=int)
@@ -168,6 +170,19 @@ def within(expected: Boxes, blob: Float[np.ndarray, " 4"], size: tuple[float, fl
     side = np.minimum(inside[:, 2:] - inside[:, :2], blob[2:] - blob[:2])
     low = np.clip(inside[:, :2], blob[:2], blob[2:] - side)
     return np.concatenate([low, low + side], 1)
+
+
+def centred(parts: Boxes, inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Boxes:
+    """Boxes moved sideways to the middle of those pixels of their blob that are nearest to them. Not up or down: who
+    stands behind another shows a head and no feet."""
+    row, column = np.nonzero(inside)
+    middle = (parts[:, None, :2] + parts[:, None, 2:]) / 2
+    away = (np.stack([column, row], 1) + 0.5 - middle) / size[::-1]  # [N, pixels, 2]
+    owner = (away**2).sum(-1).argmin(0)
+    count = np.bincount(owner, minlength=len(parts))
+    shift = np.bincount(owner, away[owner, np.arange(len(owner)), 0], len(parts)) / np.maximum(count, 1) * size[1]
+    moved: np.ndarray = parts + shift[:, None] * (1, 0, 1, 0)
+    return moved
 
 
 def cut(box: Float[np.ndarray, " 4"], columns: int, rows: int) -> Boxes:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalor.baselines.detecting import Detections
-from scalor.baselines.linking import COLOUR_GATE, GATE, Habits, Linker, predict, update
+from scalor.baselines.linking import COLOUR_GATE, EARLY, GATE, Habits, Linker, predict, update
 
 SIZE = 10.0
 FRAME = (100, 100)
@@ -78,11 +78,25 @@ def test_a_track_ends_after_a_while_and_its_number_with_it() -> None:
 
 def test_a_track_is_told_of_when_proven_and_for_a_while_after_its_last_detection() -> None:
     follow = Linker((SIZE, SIZE), FRAME, Habits(patience=3, reported=1, proof=2))
+    for _ in range(2 * EARLY):
+        follow.step(detections((20, 50)))
     told = []
-    for found in ([(20, 50)], [(20, 50)], [(20, 50), (80, 50)], [(20, 50), (80, 50)], [(80, 50)], [(80, 50)]):
+    for found in ([(20, 50), (80, 50)], [(20, 50), (80, 50)], [(80, 50)], [(80, 50)]):
         follow.step(detections(*found))
         told.append(follow.reported().id.tolist())
-    assert told == [[0], [0], [0], [0, 1], [0, 1], [1]]
+    assert told == [[0], [0, 1], [0, 1], [1]]
+
+
+def test_early_in_a_video_less_is_asked_for() -> None:
+    habits = Habits(patience=3, reported=1, proof=3)
+    for begin, asked in ((0, 1), (EARLY, 2), (3 * EARLY, 3)):
+        follow, needed = Linker((SIZE, SIZE), FRAME, habits), 0
+        for _ in range(begin):
+            follow.step(detections())
+        while not len(follow.reported().id):
+            follow.step(detections((20, 50)))
+            needed += 1
+        assert needed == asked
 
 
 def test_the_boxes_expected_next_are_where_the_motion_leads() -> None:

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from scalor.baselines.classical import ClassicalTracker
-from scalor.baselines.moving import MEMORY, Background, MotionDetector, apart, ghosts, shrink, stands_out, whole
+from scalor.baselines.moving import (
+    MEMORY,
+    Background,
+    MotionDetector,
+    apart,
+    centred,
+    ghosts,
+    shrink,
+    stands_out,
+    whole,
+)
 from scalor.evaluation.scoring import score
 from scalor.tracks import join_tracks
 from scalor.video import iterate_frames
@@ -26,6 +36,12 @@ def walker(frame: np.ndarray, x: int, y: int = 20) -> np.ndarray:
     frame = frame.copy()
     frame[:, y : y + 20, x : x + 8] = DARK
     return frame
+
+
+def filled(box: tuple[int, int, int, int]) -> np.ndarray:
+    labels = np.zeros((60, 80), dtype=int)
+    labels[box[1] : box[3], box[0] : box[2]] = 1
+    return labels
 
 
 def test_a_walker_is_found_with_its_box() -> None:
@@ -98,25 +114,32 @@ def test_pieces_that_fit_one_object_are_one() -> None:
 @pytest.mark.parametrize(
     ("blob", "count"), [((10, 10, 18, 30), 1), ((10, 10, 22, 30), 1), ((10, 10, 26, 30), 2), ((10, 10, 18, 50), 2)]
 )
-def test_a_blob_too_large_for_one_is_cut(blob: tuple[float, ...], count: int) -> None:
-    parts, source = apart(np.array([blob], dtype=float), NOBODY, SIZE)
+def test_a_blob_too_large_for_one_is_cut(blob: tuple[int, int, int, int], count: int) -> None:
+    parts, source = apart(filled(blob), NOBODY, SIZE)
     assert (len(parts), source.tolist()) == (count, [0] * count)
     assert (parts[:, :2].min(0).tolist(), parts[:, 2:].max(0).tolist()) == (list(blob[:2]), list(blob[2:]))
 
 
 def test_a_blob_is_what_is_expected_in_it() -> None:
-    """They touch: each goes on as expected, but not beyond the blob."""
+    """They touch: each goes on as expected, but not beyond the blob, in the middle of the pixels about it."""
     expected = np.array([(9.0, 10, 17, 30), (19, 12, 27, 32)])
-    parts, source = apart(np.array([(10.0, 10, 26, 31)]), expected, SIZE)
-    assert parts.tolist() == [[10, 10, 18, 30], [18, 11, 26, 31]]
+    parts, source = apart(filled((10, 10, 26, 31)), expected, SIZE)
+    np.testing.assert_allclose(parts, [[10, 10, 18, 30], [18, 11, 26, 31]], atol=0.3)
     assert source.tolist() == [0, 0]
     twice = np.concatenate([expected, expected + 1])  # the same two once more
-    assert len(apart(np.array([(10.0, 10, 26, 31)]), twice, SIZE)[0]) == 2
+    assert len(apart(filled((10, 10, 26, 31)), twice, SIZE)[0]) == 2
+
+
+def test_those_in_a_blob_stand_where_its_pixels_are() -> None:
+    inside = np.zeros((60, 80), dtype=bool)
+    inside[10:30, 10:18] = inside[10:30, 24:32] = True
+    moved = centred(np.array([(8.0, 10, 16, 30), (25, 14, 33, 34)]), inside, SIZE)
+    np.testing.assert_allclose(moved, [(10, 10, 18, 30), (24, 14, 32, 34)])
 
 
 def test_one_who_hides_another_is_one() -> None:
     expected = np.array([(10.0, 10, 18, 30), (11.0, 10, 19, 30)])
-    assert apart(np.array([(10.0, 10, 19, 30)]), expected, SIZE)[0].tolist() == [[10, 10, 19, 30]]
+    assert apart(filled((10, 10, 19, 30)), expected, SIZE)[0].tolist() == [[10, 10, 19, 30]]
 
 
 @pytest.mark.slow
