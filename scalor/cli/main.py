@@ -34,6 +34,8 @@ class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFo
 
 
 def parser() -> Parser:
+    from scalor.video.reading import FPS
+
     top = Parser(
         prog="scalor",
         description="Find, follow, separate and forecast every object in a video, with no labels.",
@@ -80,8 +82,33 @@ def parser() -> Parser:
     train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
     train.epilog = settings_help()
 
-    track = command("track", "Track a video: boxes, identities, overlay.", weights="shapes-md", out="tracked")
-    track.add_argument("video", help="video file, folder of images, or .npy array [T, H, W, 3]")
+    track = command(
+        "track",
+        "Find and follow every object in a video: tables, overlay, pictures, and a report to begin with.",
+        weights="shapes-md",
+        out="tracked",
+    )
+    track.add_argument(
+        "video",
+        help="video file, folder of images, pattern such as 'frames/*.png', TIFF stack, or .npy or .npz array "
+        "[T, H, W, 3]",
+    )
+    track.add_argument(
+        "--region",
+        type=natural,
+        nargs=4,
+        metavar=("X0", "Y0", "X1", "Y1"),
+        default=None,
+        help="part of the picture to track in, pixels; X1 and Y1 are the first ones outside",
+    )
+    track.add_argument("--start", type=number, default=None, help="seconds of the video to leave out at its beginning")
+    track.add_argument("--end", type=number, default=None, help="second of the video to stop at")
+    track.add_argument("--stride", type=positive, default=1, help="track every so many frames")
+    track.add_argument(
+        "--fps", type=number, default=FPS, help="frames per second of images and arrays, which carry no time"
+    )
+    track.add_argument("--masks", action="store_true", help="also write every object's pixels")
+    track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     track.add_argument(
         "--object-size",
         type=height_and_width,
@@ -90,8 +117,23 @@ def parser() -> Parser:
         help="for --weights classical-colour, classical-foreground or classical-motion, which learn nothing: typical "
         "height and width of an object, pixels",
     )
-    track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
-    track.add_argument("--masks", action="store_true", help="also write every object's pixels to masks.npz")
+
+    score = command("score", "Measure how well tracks agree with a truth file.")
+    score.add_argument("tracks", help="tracks.csv of `scalor track`, or MOTChallenge text")
+    score.add_argument("--truth", required=True, help="MOTChallenge text: frame, id, left, top, width, height, ...")
+    score.add_argument(
+        "--frames",
+        metavar="FIRST-LAST",
+        default=None,
+        help="frames to score, from 1 on, such as 478-795 (none given: as far as the truth goes)",
+    )
+    score.add_argument(
+        "--minimum-presence",
+        type=probability,
+        metavar="P",
+        default=None,
+        help="count only tracks with a confidence above this (none given: all)",
+    )
 
     generate = command("generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
     generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
@@ -179,6 +221,13 @@ def probability(text: str) -> float:
     return value
 
 
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
+
+
 def height_and_width(text: str) -> tuple[float, float]:
     try:
         height, width = map(float, text.split("x"))
@@ -252,7 +301,7 @@ def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    from scalor.cli import classical, learning, listing, reproducing, seeing
+    from scalor.cli import classical, learning, listing, reproducing, scoring, seeing
 
     match arguments.command:
         case "train":
@@ -265,6 +314,8 @@ def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
             return reproducing.reproduce(arguments)
         case "track":
             return seeing.track(arguments)
+        case "score":
+            return scoring.score(arguments)
         case "generate":
             return seeing.generate(arguments)
         case "demo":

@@ -3,14 +3,13 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from tqdm import tqdm
 
 from scalor.cli.classical import is_classical, tracker_for_video
 from scalor.cli.learning import table
@@ -21,10 +20,12 @@ from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import open_folder
 from scalor.model.scalor import SCALOR, Rollout
-from scalor.tracks import Tracks, join_tracks
+from scalor.outputs import ResultFolder
+from scalor.signals import Stopped, stop_signals_raised
 from scalor.training import checkpoint
 from scalor.training.pictures import to_bytes
-from scalor.video import iterate_frames, read_video, write_video
+from scalor.video import Selection, open_video, read_video, write_video
+from scalor.video.tracking import Streaming, track_video
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip
 
@@ -33,54 +34,68 @@ FPS = 6
 
 
 def track(arguments: argparse.Namespace) -> int:
-    stream = streaming(arguments)
-    folder = open_folder(arguments.out)
-    start = time.monotonic()
+    try:
+        with stop_signals_raised():
+            return track_to_folder(arguments)
+    except Stopped as stop:
+        print(f"scalor: stopped; {arguments.out} holds no half-written file.", file=sys.stderr)
+        return 128 + stop.number
 
-    with tqdm(iterate_frames(arguments.video), file=sys.stderr, unit="frame", leave=False) as pictures:
-        frames = (torch.tensor(picture).permute(2, 0, 1).float() / 255 for picture in pictures)
-        seen = list(stream(frames))
-    if len(seen) < 2:
-        raise InputError(f"video {arguments.video} has {len(seen)} frame: tracking needs at least 2.")
-    tracks = join_tracks(seen)
-    seconds = time.monotonic() - start
-    tracks.to_csv(folder / "tracks.csv")
-    tracks.to_mot(folder / "tracks_mot.txt")
-    if tracks.masks is not None:
-        np.savez_compressed(folder / "masks.npz", masks=tracks.masks, frame=tracks.frame, id=tracks.id)
-    write_video(folder / "overlay.mp4", overlaid(arguments.video, tracks), fps=10)
+
+def track_to_folder(arguments: argparse.Namespace) -> int:
+    load = tracker_asked_for(arguments)
+    video = open_video(arguments.video, part_asked_for(arguments), arguments.fps)
+    facts = {
+        "video": arguments.video,
+        "weights": arguments.weights,
+        "command": checkpoint.command_line(),
+        "commit": checkpoint.commit(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+    }
+    with ResultFolder(
+        arguments.out, video.full_size, video.fps, stride=arguments.stride, masks=arguments.masks, facts=facts
+    ) as results:
+        tracker = load()
+        start = time.monotonic()
+        track_video(tracker, video, results)
+        seconds = time.monotonic() - start
+    summary = results.summary
     document = {
-        "frames": len(seen),
-        "objects": len(np.unique(tracks.id)),
-        "rows": len(tracks),
-        "frames_per_second": len(seen) / seconds,
-        "files": sorted(str(path) for path in folder.iterdir()),
+        "frames": summary.frames,
+        "objects": summary.objects,
+        "rows": summary.rows,
+        "frames_per_second": summary.frames / seconds,
+        "files": [str(path) for path in summary.files],
     }
     return tell(
         document,
         arguments.json,
-        f"{document['objects']} objects in {len(seen)} frames; see {folder}/overlay.mp4 and {folder}/tracks.csv",
+        f"{summary.objects} objects in {summary.frames} frames; see {summary.folder}/report.html",
     )
 
 
-def streaming(arguments: argparse.Namespace) -> Callable[[Iterable[object]], Iterator[Tracks]]:
-    """What tracks frame by frame: the classical tracker or the model that the weights name."""
+def part_asked_for(arguments: argparse.Namespace) -> Selection:
+    region = None
+    if arguments.region is not None:
+        x0, y0, x1, y1 = arguments.region
+        region = (x0, y0, x1, y1)
+    return Selection(region, arguments.start, arguments.end, arguments.stride)
+
+
+def tracker_asked_for(arguments: argparse.Namespace) -> Callable[[], Streaming]:
+    """How to get the classical tracker or the model that the weights name: words that do not go together are refused
+    at once, weights are read when it is called."""
     if is_classical(arguments.weights):
-        return tracker_for_video(arguments).stream
+        tracker = tracker_for_video(arguments)
+        return lambda: tracker
     if arguments.object_size is not None:
         raise InputError(
             f"weights is {arguments.weights!r}: a trained model knows how large objects are, so leave "
             "--object-size out, or choose --weights classical-colour or its like."
         )
-    model = checkpoint.load_tracker(arguments.weights, arguments.device, arguments.slots)
-    return partial(model.stream, masks=arguments.masks)
-
-
-def overlaid(video: str, tracks: Tracks) -> Iterator[np.ndarray]:
-    """The video again with its tracks drawn, one frame at a time."""
-    for t, picture in enumerate(iterate_frames(video)):
-        frame = picture.astype(np.float32).transpose(2, 0, 1)[None] / 255
-        yield overlay(frame, tracks, first=t)[0]
+    checkpoint.find(arguments.weights)
+    device = checkpoint.pick_device(arguments.device)
+    return partial(checkpoint.load_tracker, arguments.weights, device, arguments.slots)
 
 
 def generate(arguments: argparse.Namespace) -> int:

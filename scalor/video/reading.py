@@ -68,8 +68,12 @@ class Video:
         return None if count is None else max(1, len(self.selection.numbers(count, self.fps)))
 
     def __iter__(self) -> Iterator[Frame]:
-        for frame in self._source.frames(self.selection):
+        for frame in self.whole_frames():
             yield replace(frame, picture=self._cropped(frame.picture))
+
+    def whole_frames(self) -> Iterator[Frame]:
+        """The same frames with their whole pictures, whatever the region."""
+        return self._source.frames(self.selection)
 
     def sample(self, count: int, seed: int = 0) -> UInt8[np.ndarray, "count H W 3"]:
         """Frames spread evenly over the selected time, whatever the stride; all of them if there are fewer.

@@ -1,16 +1,13 @@
 """Every command does its work, and with --json says it in one document on stdout."""
 
-import csv
 import json
 import math
 import os
 import re
 import signal
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image
 from torch import Tensor
@@ -192,44 +189,6 @@ def test_evaluate_on_the_scenes_of_another_preset(say: Say, weights: Path) -> No
 
 
 # Seeing -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("error:The given NumPy array is not writable")
-@pytest.mark.parametrize("form", ["mp4", "npy", "png"])
-def test_track_reads_a_video_in_any_form(form: str, say: Say, weights: Path, videos: dict[str, Path]) -> None:
-    spoken = say("track", videos[form], "--weights", weights, "--json", "--out", "seen")
-    document = spoken.document
-    assert "frame" in spoken.err
-    assert document["frames"] == 6
-    assert sorted(Path(file).name for file in document["files"]) == ["overlay.mp4", "tracks.csv", "tracks_mot.txt"]
-    rows = list(csv.DictReader(Path("seen/tracks.csv").read_text().splitlines()))
-    assert len(rows) == document["rows"] == len(Path("seen/tracks_mot.txt").read_text().splitlines()) > 0
-    assert len({row["id"] for row in rows}) == document["objects"]
-    assert {int(row["frame"]) for row in rows} <= set(range(6))
-    assert len(list(iterate_frames("seen/overlay.mp4"))) == 6
-
-
-def test_track_is_the_same_for_the_command_line_and_the_library(
-    say: Say, weights: Path, videos: dict[str, Path], frames: np.ndarray
-) -> None:
-    spoken = say("track", videos["npy"], "--weights", weights, "--masks")
-    assert spoken.code == 0
-    assert spoken.out.endswith("in 6 frames; see tracked/overlay.mp4 and tracked/tracks.csv\n")
-    tracks = scalor.load(weights).track(frames.transpose(0, 3, 1, 2).astype(np.float32) / 255, masks=True)
-    tracks.to_csv("library.csv")
-    assert Path("library.csv").read_text() == Path("tracked/tracks.csv").read_text()
-    with np.load("tracked/masks.npz") as archive:
-        assert np.array_equal(archive["masks"], tracks.masks)
-        assert np.array_equal(archive["id"], tracks.id)
-
-
-def test_track_with_more_slots_finds_more_objects(say: Say, weights: Path, videos: dict[str, Path]) -> None:
-    most = {}
-    for slots in (1, 8):
-        assert say("track", videos["npy"], "--weights", weights, "--slots", slots).code == 0
-        rows = csv.DictReader(Path("tracked/tracks.csv").read_text().splitlines())
-        most[slots] = max(Counter(row["frame"] for row in rows).values())
-    assert most[1] == 1 < most[8] <= 8
 
 
 IMAGINED = {"strip.png", "generated.mp4", "generated.gif", "generated_tracks.csv"}

@@ -11,7 +11,7 @@ import scalor
 from scalor.cli.main import main
 from scalor.config import Config
 
-COMMANDS = ("train", "track", "generate", "evaluate", "reproduce", "presets", "demo", "info")
+COMMANDS = ("train", "track", "score", "generate", "evaluate", "reproduce", "presets", "demo", "pack", "info")
 
 
 def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -42,7 +42,17 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
                 "(default: auto)",
             ],
         ),
-        ("track", ["(default: shapes-md)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy"]),
+        (
+            "track",
+            [
+                *("(default: shapes-md)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy", "TIFF"),
+                "--region X0 Y0 X1 Y1 part of the picture to track in, pixels",
+                "which carry no time (default: 10)",
+                "track every so many frames (default: 1)",
+            ],
+        ),
+        ("score", ["tracks.csv of `scalor track`", "--frames FIRST-LAST", "as far as the truth goes"]),
+        ("pack", ["a quarter of the size", ".safetensors file to write"]),
         (
             "generate",
             ["frames seen before imagining (default: 5)", "imagine (default: 5)", "a quarter of it"],

@@ -1,5 +1,6 @@
 """Bad input: exit code 2, one line that names the value and the way out, and nothing that was saved is lost."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from video.clips import write_container
 
 import scalor
+from scalor.outputs.frame import SeenFrame
+from scalor.outputs.tables import TrackTables
 from scalor.video import write_video
 from scalor.visual import save_png
 
@@ -97,6 +101,18 @@ TRAIN = ["train", "shapes-tiny", "--out", "run", "--resume"]
         (["info", "nowhere.safetensors"], ["'nowhere.safetensors'", "neither shipped nor a file"]),
         (["track"], ["video", "scalor track --help"]),
         (["track", "clip.mp4", "--slots", "0"], ["'0'", "at least 1"]),
+        (["track", "clip.mp4", "--stride", "0"], ["'0'", "at least 1"]),
+        (["track", "clip.mp4", "--start", "soon"], ["--start", "'soon'", "must be a number"]),
+        (["track", "clip.mp4", "--region", "0", "0", "9"], ["--region", "scalor track --help"]),
+        (["track", "clip.mp4", "--weights", "run", "--region", "9", "0", "3", "9"], ["region is (9, 0, 3, 9)", "x1"]),
+        (["track", "clip.mp4", "--weights", "run", "--start", "5", "--end", "2"], ["end is 2.0", "start, which is 5"]),
+        (["track", "clip.mp4", "--weights", "run", "--start", "nan"], ["start is nan", "0 or more"]),
+        (["track", "clip.mp4", "--weights", "run", "--fps", "0"], ["fps is 0.0", "above 0"]),
+        (["track", "clip.mp4", "--weights", "nowhere"], ["'nowhere'", "neither shipped nor a file"]),
+        (["score", "tracks.csv"], ["--truth", "scalor score --help"]),
+        (["score", "tracks.csv", "--truth", "gt.txt"], ["gt.txt cannot be read", "give a file of boxes"]),
+        (["score", "tracks.csv", "--truth", "gt.txt", "--frames", "9-3"], ["--frames is '9-3'", "478-795"]),
+        (["score", "tracks.csv", "--truth", "gt.txt", "--minimum-presence", "2"], ["'2'", "between 0 and 1"]),
         (["generate", "--rate", "1.5", "--weights", "run"], ["'1.5'", "between 0 and 1"]),
         (["generate", "--rate", "often", "--weights", "run"], ["'often'", "between 0 and 1"]),
         (["generate", "--horizon", "0"], ["'0'", "at least 1"]),
@@ -202,6 +218,19 @@ def write_half(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:700])
 
 
+def write_cut(path: Path) -> None:
+    """Its table of contents is whole, its frames are not."""
+    noise = np.random.default_rng(0).integers(0, 256, (9, 32, 32, 3)).astype(np.uint8)
+    write_video(path, noise, fps=6)
+    path.write_bytes(path.read_bytes()[:-3000])
+
+
+def write_two_sizes(path: Path) -> None:
+    """Two recordings, one after the other in one file."""
+    parts = [write_container(path.with_name(f"{width}.ts"), picture(32, width)) for width in (32, 48)]
+    path.write_bytes(b"".join(part.read_bytes() for part in parts))
+
+
 def write_folder(path: Path) -> None:
     path.mkdir()
     for side in (32, 40):
@@ -212,9 +241,9 @@ VIDEOS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "missing.mp4": (lambda path: None, ["does not exist"]),
     "empty.mp4": (write_nothing, [""]),
     "empty.npy": (lambda path: np.save(path, picture(count=0)), ["holds no frame"]),
-    "one.mp4": (lambda path: write_video(path, picture(count=1), fps=6), ["1 frame"]),
-    "one.npy": (lambda path: np.save(path, picture(count=1)), ["1 frame"]),
     "half.mp4": (write_half, ["cut short"]),
+    "cut.mp4": (write_cut, ["cannot be decoded", "choose an end of", "export the file again"]),
+    "turning.ts": (write_two_sizes, ["frame 3", "48 x 32", "32 x 32", "one size"]),
     "text.mp4": (lambda path: path.write_text("not a video at all\n" * 50), ["cannot be decoded as a video"]),
     "text.npy": (lambda path: path.write_text("not an array at all\n" * 50), ["numpy.save"]),
     "text.txt": (lambda path: path.write_text("what is this"), ["cannot be decoded as a video"]),
@@ -224,6 +253,10 @@ VIDEOS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "nothing": (lambda path: path.mkdir(), ["holds no images"]),
     "mixed": (write_folder, ["frame 1", "40", "32", "one size"]),
 }
+TOO_LITTLE_TO_GO_ON_FROM = {
+    "one.mp4": (lambda path: write_video(path, picture(count=1), fps=6), ["1 frame"]),
+    "one.npy": (lambda path: np.save(path, picture(count=1)), ["1 frame"]),
+}
 ODD = {
     "odd.npy": (lambda path: np.save(path, picture(36, 32)), ["the height 36", "8 px cells", "for example 32"]),
     "odd.mp4": (lambda path: write_video(path, picture(32, 50), fps=6), ["the width 50", "8 px cells"]),
@@ -231,18 +264,41 @@ ODD = {
 
 
 @pytest.mark.parametrize("command", ["track", "generate"])
-@pytest.mark.parametrize("name", [*VIDEOS, *ODD])
+@pytest.mark.parametrize("name", VIDEOS)
 def test_videos_that_are_none(name: str, command: str, refused: Callable[[Case], None], tmp_path: Path) -> None:
-    make, said = {**VIDEOS, **ODD}[name]
+    make, said = VIDEOS[name]
     make(tmp_path / name)
     more = ["--observe", "2", "--horizon", "1"] if command == "generate" else []
+    refused(([command, name, "--weights", "run", "--out", "run", *more], [name, *said]))
+
+
+@pytest.mark.parametrize("name", [*TOO_LITTLE_TO_GO_ON_FROM, *ODD])
+def test_videos_that_can_be_tracked_but_not_gone_on_from(
+    name: str, refused: Callable[[Case], None], tmp_path: Path
+) -> None:
+    make, said = {**TOO_LITTLE_TO_GO_ON_FROM, **ODD}[name]
+    make(tmp_path / name)
+    words = ["generate", name, "--weights", "run", "--out", "run", "--observe", "2", "--horizon", "1"]
     # A frame of a wrong size is told by its shape, everything else by the file's name.
-    named = said if name in ODD else [name, *said]
-    refused(([command, name, "--weights", "run", "--out", "run", *more], named))
+    refused((words, said if name in ODD else [name, *said]))
 
 
 def test_a_video_too_short_to_go_on_from(refused: Callable[[Case], None], videos: dict[str, Path]) -> None:
     refused((["generate", videos["npy"], "--weights", "run", "--observe", 7], ["6 frames", "--observe 7"]))
+
+
+@pytest.mark.parametrize("form", ["mp4", "npy", "png"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--region", "0", "0", "40", "32"], ["region is (0, 0, 40, 32)", "32 x 32 pixels", "stay within"]),
+        (["--start", "7"], ["start is 7", "no frame from then on", "choose an earlier start"]),
+    ],
+)
+def test_parts_that_a_video_does_not_have(
+    words: list[str], said: list[str], form: str, refused: Callable[[Case], None], videos: dict[str, Path]
+) -> None:
+    refused((["track", videos[form], "--weights", "run", "--out", "run", *words], said))
 
 
 # Places -----------------------------------------------------------------------------------------------
@@ -270,11 +326,39 @@ def test_folders_that_cannot_be(
         refused(([*given, "--out", where], [f"folder {where} cannot be written", "--out"]))
 
 
-def test_a_file_in_the_way_of_a_result(
+def test_a_folder_in_the_way_of_a_result(
     refused: Callable[[Case], None], videos: dict[str, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "out" / "tracks.csv").mkdir(parents=True)
-    refused((["track", videos["npy"], "--weights", "run", "--out", "out"], ["out/tracks.csv", "Is a directory"]))
+    refused((["track", videos["npy"], "--weights", "run", "--out", "out"], ["out/tracks.csv", "it is a folder"]))
+
+
+def test_a_folder_that_may_not_be_written(
+    refused: Callable[[Case], None], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is for anyone but the superuser, whom no permission stops."""
+
+    def forbidden(path: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "touch", forbidden)
+    words = ["track", videos["npy"], "--weights", "run", "--out", "run"]
+    refused((words, ["folder run cannot be written (Permission denied)", "choose another with --out"]))
+
+
+def test_a_disk_that_fills_up_while_tracking(
+    refused: Callable[[Case], None], say: Say, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert say("track", videos["npy"], "--weights", "run", "--out", "out").code == 0
+    add = TrackTables.add
+
+    def full(self: TrackTables, frame: SeenFrame) -> None:
+        if frame.index == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        add(self, frame)
+
+    monkeypatch.setattr(TrackTables, "add", full)
+    refused((["track", videos["npy"], "--weights", "run", "--out", "out"], ["No space left on device"]))
 
 
 @pytest.mark.parametrize("command", ["track", "generate"])

@@ -1,0 +1,66 @@
+"""A whole video tracked: one pass over its frames, in memory that does not grow with its length.
+
+>>> video = open_video("ants.mp4", Selection(region=(0, 0, 640, 480)))
+>>> with ResultFolder("tracked", video.full_size, video.fps) as results:
+...     track_video(scalor.load("shapes-md"), video, results)
+"""
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from scalor.errors import InputError
+from scalor.interface import Tracker
+from scalor.model.scalor import SCALOR
+from scalor.outputs import ResultFolder
+from scalor.tracks import Tracks
+from scalor.video.lens import Lens
+from scalor.video.reading import Video
+from scalor.video.sources import Frame
+
+
+class Streaming(Protocol):
+    """What tracks frame by frame: a model, or a classical tracker."""
+
+    def stream(self, frames: Iterable[object]) -> Iterator[Tracks]: ...
+
+
+def track_video(tracker: Streaming, video: Video, results: ResultFolder, quiet: bool = False) -> None:
+    """Tracks every frame of the video and hands it to the results at once, with a progress bar unless `quiet`."""
+    with tqdm(total=video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
+        for frame, tracks in follow(tracker, video, results.masks):
+            results.add(frame.picture, frame.seconds, frame.index, tracks)
+            bar.update()
+
+
+def follow(tracker: Streaming, video: Video, masks: bool = False) -> Iterator[tuple[Frame, Tracks]]:
+    """Every frame with its whole picture, and what was seen in it, in pixels of the original video."""
+    lens = lens_for(tracker, video)
+    waiting: deque[Frame] = deque()
+
+    def frames() -> Iterator[Float[Tensor, "3 h w"]]:
+        for frame in video.whole_frames():
+            waiting.append(frame)
+            yield lens.to_frame(frame.picture)
+
+    for tracks in stream(tracker, frames(), masks):
+        yield waiting.popleft(), lens.to_original(tracks)
+
+
+def lens_for(tracker: Streaming, video: Video) -> Lens:
+    """Through which the tracker looks at the video."""
+    cell = tracker.config.cell if isinstance(tracker, SCALOR) else (1, 1)
+    return Lens(video.full_size, video.selection.region, cell)
+
+
+def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:
+    if not masks:
+        return tracker.stream(frames)
+    if not isinstance(tracker, Tracker):
+        raise InputError(f"masks is true and the tracker a {type(tracker).__name__}, which has none: leave them out.")
+    return tracker.stream(frames, masks=True)

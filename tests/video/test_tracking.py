@@ -1,0 +1,79 @@
+"""A video goes by once, frame by frame, and every frame meets what was seen in it."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch import Tensor
+
+from scalor.baselines.classical import ClassicalTracker
+from scalor.errors import InputError
+from scalor.outputs import ResultFolder
+from scalor.tracks import Tracks
+from scalor.video import Selection, open_video
+from scalor.video.tracking import follow, track_video
+
+from .clips import movie
+
+
+class Brightest:
+    """Sees one object: a square of 2 px around the brightest pixel."""
+
+    def __init__(self, ahead: int = 0) -> None:
+        self.ahead = ahead
+        self.shown = 0
+
+    def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:
+        waiting = []
+        for frame in frames:
+            assert isinstance(frame, Tensor)
+            self.shown += 1
+            y, x = np.unravel_index(int(frame.sum(0).argmax()), frame.shape[1:])
+            box = np.array([[x, y, x + 2, y + 2]], float)
+            one = np.zeros(1, int)
+            size = (frame.shape[1], frame.shape[2])
+            waiting.append(Tracks(one, one + self.shown - 1, one, box, one + 1.0, one == 1, size))
+            if len(waiting) > self.ahead:
+                yield waiting.pop(0)
+        yield from waiting
+
+
+@pytest.fixture
+def spots(tmp_path: Path) -> Path:
+    """A dim picture with a bright pixel that moves to the right."""
+    frames = np.full((9, 20, 30, 3), 40, np.uint8)
+    for t, frame in enumerate(frames):
+        frame[10, 5 + 2 * t] = 255
+    np.save(tmp_path / "spots.npy", frames)
+    return tmp_path / "spots.npy"
+
+
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_every_frame_meets_what_was_seen_in_it(ahead: int, spots: Path) -> None:
+    video = open_video(spots, Selection(region=(3, 8, 27, 14), stride=2))
+    for frame, tracks in follow(Brightest(ahead), video):
+        assert frame.picture.shape == (20, 30, 3)
+        assert tracks.size == (20, 30)
+        x, y = tracks.box[0, :2].astype(int)
+        assert (frame.picture[y, x] == 255).all()
+        assert x == 5 + 2 * frame.index
+
+
+def test_no_frame_is_shown_before_it_is_needed(spots: Path) -> None:
+    tracker = Brightest()
+    for number, _ in enumerate(follow(tracker, open_video(spots)), start=1):
+        assert tracker.shown == number
+
+
+def test_results_are_written_as_the_video_goes_by(spots: Path, tmp_path: Path) -> None:
+    video = open_video(spots)
+    with ResultFolder(tmp_path / "out", video.full_size, video.fps) as results:
+        track_video(Brightest(), video, results, quiet=True)
+    assert (results.summary.frames, results.summary.objects, results.summary.rows) == (9, 1, 9)
+
+
+def test_masks_of_a_tracker_that_has_none(tmp_path: Path) -> None:
+    np.save(tmp_path / "movie.npy", movie())
+    with pytest.raises(InputError, match="masks is true and the tracker a ClassicalTracker, which has none"):
+        list(follow(ClassicalTracker((9, 9)), open_video(tmp_path / "movie.npy"), masks=True))
