@@ -1,6 +1,7 @@
-"""Boxes in files: MOTChallenge text, as truth or as tracks, and the `tracks.csv` that `scalor track` writes.
+"""Boxes in files: MOTChallenge text, as truth or as tracks, and tables with named columns.
 
-A line of MOTChallenge text is frame, id, left, top, width, height, confidence and whatever else, frames from 1.
+A line of MOTChallenge text is frame, id, left, top, width, height, confidence and whatever else, frames from 1. Tables
+are the `tracks.csv` of `scalor track` and what `Tracks.to_csv` writes; their frames count from 0.
 """
 
 import csv
@@ -13,7 +14,9 @@ from jaxtyping import Float, Int, Shaped
 from scalor.errors import InputError
 
 MOT_COLUMNS = 7
-CSV_COLUMNS = ("clip", "frame", "id", "x0", "y0", "x1", "y1", "presence")
+CSV_COLUMNS = ("frame", "id", "x0", "y0", "x1", "y1")
+SURE = {"frame": "confidence", "clip": "presence"}
+"""By the first column of a table: the one that says how sure its maker is."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +40,25 @@ class BoxRows:
 
 
 def read_boxes(path: str | Path) -> BoxRows:
-    """A MOTChallenge text, or our own `tracks.csv` of one clip, known by its first line."""
+    """A MOTChallenge text, or a table of one clip, known by its first line."""
     lines = _lines(path)
-    if lines and lines[0][1][0] == "clip":
-        header, rows = lines[0][1], lines[1:]
-        missing = [name for name in CSV_COLUMNS if name not in header]
-        if missing:
-            raise InputError(f"{path} has no column {missing[0]}: give a tracks.csv as `scalor track` writes it.")
-        table = _numbers(path, rows, len(header))[:, [header.index(name) for name in CSV_COLUMNS]]
-        if len(np.unique(table[:, 0])) > 1:
-            raise InputError(f"{path} holds {len(np.unique(table[:, 0]))} clips: give a file with the tracks of one.")
-        found = BoxRows(table[:, 1].astype(int) + 1, table[:, 2].astype(int), table[:, 3:7], table[:, 7])
-    else:
-        table = _numbers(path, lines, MOT_COLUMNS)
-        corners = np.concatenate([table[:, 2:4], table[:, 2:4] + table[:, 4:6]], 1)
-        found = BoxRows(table[:, 0].astype(int), table[:, 1].astype(int), corners, table[:, 6])
-    return _checked(path, found)
+    if lines and lines[0][1][0] in SURE:
+        return _checked(path, _from_table(path, lines[0][1], lines[1:]))
+    table = _numbers(path, lines, MOT_COLUMNS)
+    corners = np.concatenate([table[:, 2:4], table[:, 2:4] + table[:, 4:6]], 1)
+    return _checked(path, BoxRows(table[:, 0].astype(int), table[:, 1].astype(int), corners, table[:, 6]))
+
+
+def _from_table(path: str | Path, header: list[str], lines: list[tuple[int, list[str]]]) -> BoxRows:
+    wanted = [*CSV_COLUMNS, SURE[header[0]]]
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]}: give a tracks.csv as `scalor track` writes it.")
+    table = _numbers(path, lines, len(header))
+    if header[0] == "clip" and len(np.unique(table[:, 0])) > 1:
+        raise InputError(f"{path} holds {len(np.unique(table[:, 0]))} clips: give a file with the tracks of one.")
+    frame, id, *corners, sure = (table[:, header.index(name)] for name in wanted)
+    return BoxRows(frame.astype(int) + 1, id.astype(int), np.stack(corners, 1), sure)
 
 
 def _lines(path: str | Path) -> list[tuple[int, list[str]]]:

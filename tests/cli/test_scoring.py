@@ -9,6 +9,8 @@ import pytest
 from scalor.cli.scoring import frame_range, score
 from scalor.errors import InputError
 
+from .conftest import Say
+
 
 @pytest.fixture
 def boxes(tmp_path: Path) -> Path:
@@ -31,6 +33,24 @@ def test_a_table_or_a_document(boxes: Path, capsys: pytest.CaptureFixture[str]) 
     document = json.loads(capsys.readouterr().out)
     assert (document["frames"], document["objects"]) == ([3, 6], 4)
     assert document["gates"]["centre"]["mota"] == 1
+
+
+def test_what_scalor_track_wrote_is_scored(say: Say, weights: Path, videos: dict[str, Path]) -> None:
+    """Against itself, so it must be perfect; in the numbers of the video although it was tracked only in part."""
+    assert say("track", videos["npy"], "--weights", weights, "--start", 0.2).code == 0
+    for name in ("tracks.csv", "tracks_mot.txt"):
+        document = say("score", f"tracked/{name}", "--truth", "tracked/tracks_mot.txt", "--json").document
+        assert document["frames"][0] == 3
+        assert document["gates"]["iou .5"]["mota"] == document["gates"]["iou .5"]["idf1"] == 1
+    assert "MOTA" in say("score", "tracked/tracks.csv", "--truth", "tracked/tracks_mot.txt", "--frames", "4-5").out
+    words = ("score", "tracked/tracks.csv", "--truth", "tracked/tracks_mot.txt", "--minimum-presence", 1, "--json")
+    assert say(*words).document["gates"]["iou .5"]["recall"] == 0
+
+
+def test_a_table_that_lacks_a_column(say: Say, boxes: Path) -> None:
+    Path("tracks.csv").write_text("frame,seconds,id,x0,y0,x1,y1,x,y,discovered\n0,0,1,1,1,2,2,1.5,1.5,1\n")
+    complaint = say("score", "tracks.csv", "--truth", boxes).complaint
+    assert complaint == "tracks.csv has no column confidence: give a tracks.csv as `scalor track` writes it."
 
 
 @pytest.mark.parametrize("word", ["478", "0-5", "9-3", "a-b", "-5", "1-2-3"])
