@@ -112,11 +112,11 @@ class Linker:
         return enough
 
     def reported(self) -> Followed:
-        """The tracks to tell of: proven, and seen now or, where none can have left the view, not long ago."""
+        """The tracks to tell of: proven, and seen now or not long ago (just now, where they may have left the view)."""
         box = self.followed.box
         in_view = ((box[:, :2] >= 0) & (box[:, 2:] <= self.frame)).all(1)
-        believed = (self.followed.missed == 0) | (in_view & (self.followed.missed <= self.habits.reported))
-        return self.followed.select(self.proven() & believed)
+        lately = np.where(in_view, self.habits.reported, min(self.habits.reported, 1))
+        return self.followed.select(self.proven() & (self.followed.missed <= lately))
 
     def expected(self) -> Float[np.ndarray, "K 4"]:
         """Where the proven tracks should be in the next frame."""
