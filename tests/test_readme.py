@@ -31,10 +31,13 @@ SMALLER = {
 
 @pytest.fixture
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the user's video and the run that the README trains first."""
+    """A folder with the user's video, its tracks and its truth, and the run that the README trains first."""
     monkeypatch.chdir(tmp_path)
     frames = Scenes(get_preset("shapes-md").test, 0, "test").clips(0, 1, 3).frames[0]
     write_video("video.mp4", (frames.permute(0, 2, 3, 1).numpy() * 255).astype(np.uint8), 10)
+    (tmp_path / "tracked").mkdir()
+    (tmp_path / "tracked" / "tracks.csv").write_text("frame,id,x0,y0,x1,y1,confidence\n0,1,2,2,8,8,0.9\n")
+    (tmp_path / "gt.txt").write_text("1,1,2,2,6,6,1\n")
     (tmp_path / "runs").mkdir()
     scalor.save(scalor.build("shapes-tiny"), tmp_path / "runs" / "shapes-tiny.safetensors")
     for preset in ("shapes-md", "shapes-hd"):  # as if they had been trained to the end
@@ -48,7 +51,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_readme_shows_every_command() -> None:
     shown = {command.split()[1] for command in COMMANDS}
-    assert shown == {"train", "evaluate", "generate", "track", "info", "presets", "reproduce"}
+    assert shown == {"train", "evaluate", "generate", "track", "score", "info", "pack", "presets", "reproduce"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -72,7 +75,7 @@ def test_the_file_tree_of_the_readme_is_true() -> None:
     named = set(re.findall(r"([a-z_]+\.py)", tree))
     real = {path.name for path in (ROOT / "scalor").rglob("*.py")}
     assert named - {"pictures.py"} <= real
-    rooms = {"model", "kernels", "data", "evaluation", "training"}
+    rooms = {"model", "kernels", "data", "evaluation", "training", "video", "outputs"}
     missing = {
         path.name
         for room in rooms
