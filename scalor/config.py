@@ -77,7 +77,7 @@ class ModelConfig:
     background: bool = setting(False, "model a moving background (off: it is black)")
     background_dim: int = setting(10, "length of z_bg, the background's latent")
     still: bool = setting(
-        False, "a camera that stands still: frames come with a picture of the scene without objects, three channels more"
+        False, "a camera that stands still: a frame comes with a picture of the scene without objects"
     )
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")
 

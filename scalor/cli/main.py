@@ -34,8 +34,6 @@ class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFo
 
 
 def parser() -> Parser:
-    from scalor.video.reading import FPS
-
     top = Parser(
         prog="scalor",
         description="Find, follow, separate and forecast every object in a video, with no labels.",
@@ -57,7 +55,7 @@ def parser() -> Parser:
             sub.add_argument("--weights", default=weights, help="shipped name, run folder or .safetensors file")
         if out:
             sub.add_argument("--out", default=out, help="folder to write to")
-        if weights or name in ("train", "evaluate", "reproduce"):
+        if weights or name in ("train", "fit", "evaluate", "reproduce"):
             sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
         return sub
 
@@ -93,19 +91,9 @@ def parser() -> Parser:
         help="video file, folder of images, pattern such as 'frames/*.png', TIFF stack, or .npy or .npz array "
         "[T, H, W, 3]",
     )
+    add_selection(track)
     track.add_argument(
-        "--region",
-        type=natural,
-        nargs=4,
-        metavar=("X0", "Y0", "X1", "Y1"),
-        default=None,
-        help="part of the picture to track in, pixels; X1 and Y1 are the first ones outside",
-    )
-    track.add_argument("--start", type=number, default=None, help="seconds of the video to leave out at its beginning")
-    track.add_argument("--end", type=number, default=None, help="second of the video to stop at")
-    track.add_argument("--stride", type=positive, default=1, help="track every so many frames")
-    track.add_argument(
-        "--fps", type=number, default=FPS, help="frames per second of images and arrays, which carry no time"
+        "--stride", type=positive, default=None, help="track every so many frames (default: as the model was fitted)"
     )
     track.add_argument("--masks", action="store_true", help="also write every object's pixels")
     track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
@@ -134,6 +122,27 @@ def parser() -> Parser:
         default=None,
         help="count only tracks with a confidence above this (none given: all)",
     )
+
+    fit = command("fit", "Learn the objects of your own videos, filmed by a camera that stands still.")
+    fit.add_argument("video", nargs="+", help="videos of one size, as for `scalor track`")
+    fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO)")
+    fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    fit.add_argument("--steps", type=positive, default=6_000, help="steps of training")
+    fit.add_argument(
+        "--object-size",
+        type=height_and_width,
+        metavar="HxW",
+        default=None,
+        help="typical height and width of an object, pixels of the video (default: measured)",
+    )
+    fit.add_argument(
+        "--scale", type=share, default=None, help="shrink the video by this (default: by the objects' size)"
+    )
+    fit.add_argument(
+        "--stride", type=positive, default=None, help="learn from every so many frames (default: by speed)"
+    )
+    add_selection(fit)
+    fit.epilog = settings_help()
 
     generate = command("generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
     generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
@@ -199,6 +208,27 @@ def parser() -> Parser:
     return top
 
 
+def add_selection(command: argparse.ArgumentParser) -> None:
+    """Which part of a video is meant."""
+    from scalor.video.reading import FPS
+
+    command.add_argument(
+        "--region",
+        type=natural,
+        nargs=4,
+        metavar=("X0", "Y0", "X1", "Y1"),
+        default=None,
+        help="part of the picture to look at, pixels; X1 and Y1 are the first ones outside",
+    )
+    command.add_argument(
+        "--start", type=number, default=None, help="seconds to leave out at the beginning of the video"
+    )
+    command.add_argument("--end", type=number, default=None, help="second of the video to stop at")
+    command.add_argument(
+        "--fps", type=number, default=FPS, help="frames per second of images and arrays, which carry no time"
+    )
+
+
 def positive(text: str) -> int:
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
@@ -209,6 +239,13 @@ def natural(text: str) -> int:
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 0")
     return int(text)
+
+
+def share(text: str) -> float:
+    value = probability(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0")
+    return value
 
 
 def probability(text: str) -> float:
@@ -255,7 +292,7 @@ def main(words: list[str] | None = None) -> int:
         plain, dotted = split_overrides(sys.argv[1:] if words is None else words)
         arguments, rest = parser().parse_known_args(plain)
         rest += dotted
-        if rest and arguments.command != "train":
+        if rest and arguments.command not in ("train", "fit"):
             raise InputError(f"argument {rest[0]!r} is unknown; see `scalor {arguments.command} --help`.")
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: tqdm.write(f"warning: {message}", file=sys.stderr)
@@ -301,7 +338,7 @@ def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    from scalor.cli import classical, learning, listing, reproducing, scoring, seeing
+    from scalor.cli import classical, fitting, learning, listing, reproducing, scoring, seeing
 
     match arguments.command:
         case "train":
@@ -312,6 +349,8 @@ def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
             return learning.evaluate(arguments)
         case "reproduce":
             return reproducing.reproduce(arguments)
+        case "fit":
+            return fitting.fit(arguments, overrides)
         case "track":
             return seeing.track(arguments)
         case "score":

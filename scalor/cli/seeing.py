@@ -14,6 +14,7 @@ import torch
 from scalor.cli.classical import is_classical, tracker_for_video
 from scalor.cli.learning import table
 from scalor.cli.main import print_json
+from scalor.config import SceneConfig
 from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
 from scalor.errors import InputError
@@ -43,8 +44,9 @@ def track(arguments: argparse.Namespace) -> int:
 
 
 def track_to_folder(arguments: argparse.Namespace) -> int:
-    load = tracker_asked_for(arguments)
-    video = open_video(arguments.video, part_asked_for(arguments), arguments.fps)
+    load, scene = tracker_asked_for(arguments)
+    stride = arguments.stride or scene.stride
+    video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
     facts = {
         "video": arguments.video,
         "weights": arguments.weights,
@@ -53,11 +55,11 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
     }
     with ResultFolder(
-        arguments.out, video.full_size, video.fps, stride=arguments.stride, masks=arguments.masks, facts=facts
+        arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=facts
     ) as results:
         tracker = load()
         start = time.monotonic()
-        track_video(tracker, video, results)
+        track_video(tracker, video, results, scene.scale)
         seconds = time.monotonic() - start
     summary = results.summary
     document = {
@@ -74,28 +76,28 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
     )
 
 
-def part_asked_for(arguments: argparse.Namespace) -> Selection:
+def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
     region = None
     if arguments.region is not None:
         x0, y0, x1, y1 = arguments.region
         region = (x0, y0, x1, y1)
-    return Selection(region, arguments.start, arguments.end, arguments.stride)
+    return Selection(region, arguments.start, arguments.end, stride)
 
 
-def tracker_asked_for(arguments: argparse.Namespace) -> Callable[[], Streaming]:
-    """How to get the classical tracker or the model that the weights name: words that do not go together are refused
-    at once, weights are read when it is called."""
+def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[], Streaming], SceneConfig]:
+    """How to get the classical tracker or the model that the weights name, and the scenes it was made for: words that
+    do not go together are refused at once, weights are read when it is called."""
     if is_classical(arguments.weights):
         tracker = tracker_for_video(arguments)
-        return lambda: tracker
+        return lambda: tracker, SceneConfig()
     if arguments.object_size is not None:
         raise InputError(
             f"weights is {arguments.weights!r}: a trained model knows how large objects are, so leave "
             "--object-size out, or choose --weights classical-colour or its like."
         )
-    checkpoint.find(arguments.weights)
+    scene = checkpoint.read(checkpoint.find(arguments.weights)).config.scene
     device = checkpoint.pick_device(arguments.device)
-    return partial(checkpoint.load_tracker, arguments.weights, device, arguments.slots)
+    return partial(checkpoint.load_tracker, arguments.weights, device, arguments.slots), scene
 
 
 def generate(arguments: argparse.Namespace) -> int:

@@ -1,11 +1,11 @@
-"""Clips cut out of the frames of a video whose camera stands still.
+"""Clips cut out of the frames of videos whose camera stands still.
 
-`Frames` are what `scalor fit` keeps of a video: shrunken frames, the scene without objects, and the spots where
-something was seen that does not belong to it. Half of the clips are cut around such a spot, the others anywhere. All of
+`Frames` are what `scalor fit` keeps of videos: shrunken frames, the scenes without objects, and the spots where
+something was seen that does not belong to them. Most clips are cut around such a spot, some anywhere. All of
 it is put on the device once; nothing in `clips` reads a tensor back.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -19,6 +19,7 @@ from scalor.data.clip import Clip, Truth
 from scalor.data.hashing import key, uniform, whole
 from scalor.errors import InputError
 
+ANYWHERE_SHARE = 0.25
 SPOT, MOMENT, TOP, LEFT, MIRROR, ANYWHERE = range(6)
 
 
@@ -27,21 +28,34 @@ class Frames:
     """Frames as a model sees them, in stretches without gaps."""
 
     frames: UInt8[np.ndarray, "N 3 H W"]
-    still: UInt8[np.ndarray, "3 H W"]
-    """The scene without objects."""
+    stills: UInt8[np.ndarray, "V 3 H W"]
+    """The scene of each video without objects."""
     starts: Int[np.ndarray, " S"]
     """The first frame of each stretch."""
+    videos: Int[np.ndarray, " S"]
+    """The video that each stretch is of."""
     spots: Int[np.ndarray, "M 3"]
     """Frame, row and column of things that do not belong to the scene."""
 
     def save(self, path: Path) -> None:
-        np.savez(path, frames=self.frames, still=self.still, starts=self.starts, spots=self.spots)
+        np.savez(path, **vars(self))
+
+    def beside(self, other: "Frames") -> "Frames":
+        """The frames of other videos too. All must be of one size."""
+        count, videos = len(self.frames), len(self.stills)
+        return Frames(
+            np.concatenate([self.frames, other.frames]),
+            np.concatenate([self.stills, other.stills]),
+            np.concatenate([self.starts, other.starts + count]),
+            np.concatenate([self.videos, other.videos + videos]),
+            np.concatenate([self.spots, other.spots + np.array([count, 0, 0])]),
+        )
 
     @staticmethod
     def load(path: Path) -> "Frames":
         try:
             with np.load(path, allow_pickle=False) as file:
-                return Frames(file["frames"], file["still"], file["starts"], file["spots"])
+                return Frames(**{field.name: file[field.name] for field in fields(Frames)})
         except (OSError, KeyError, ValueError, BadZipFile) as error:
             raise InputError(
                 f"scene.footage is {str(path)!r}: no frames can be read from it; make them anew with `scalor fit`."
@@ -49,7 +63,7 @@ class Frames:
 
 
 class Footage:
-    """Clips of one video, numbered without end; the same number is the same clip, always."""
+    """Clips of these videos, numbered without end; the same number is the same clip, always."""
 
     def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
         self.config, self.seed, self.split = config, seed, split
@@ -73,7 +87,8 @@ class Footage:
         def put(array: np.ndarray) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
-        self.frames, self.still = put(kept.frames), put(kept.still)
+        self.frames, self.stills = put(kept.frames), put(kept.stills)
+        self.video = put(kept.videos[stretch].astype(np.int64))
         self.spots = put(kept.spots.astype(np.int64))
         self.earliest, self.latest = put(earliest.astype(np.int64)), put(latest.astype(np.int64))
 
@@ -81,7 +96,7 @@ class Footage:
         (height, width), keys = self.config.frame, key(self.seed, self.split, index)
         count, _, rows, columns = self.frames.shape
         spot = self.spots[whole(keys, SPOT, len(self.spots))]
-        anywhere = uniform(keys, ANYWHERE) < 0.5
+        anywhere = uniform(keys, ANYWHERE) < ANYWHERE_SHARE
         moment = torch.where(anywhere, whole(keys, MOMENT, count), spot[:, 0])
         back = (uniform(keys, MOMENT) * length).long()
         first = torch.minimum(torch.maximum(moment - back, self.earliest[moment]), self.latest[moment])
@@ -99,7 +114,8 @@ class Footage:
         t = (first[:, None] + torch.arange(length, device=index.device))[:, :, None, None, None]
         colour = torch.arange(3, device=index.device)[:, None, None]
         seen = self.frames[t, colour, y, x]  # [B, T, 3, h, w]
-        behind = self.still[colour, y, x].expand_as(seen)
+        video = self.video[first][:, None, None, None, None]
+        behind = self.stills[video, colour, y, x].expand_as(seen)
         return Clip(torch.cat([seen, behind], 2).float() / 255, nobody(seen))
 
 

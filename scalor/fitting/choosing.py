@@ -14,7 +14,7 @@ STEP = 0.12
 LARGEST_STRIDE = 8
 CELLS = 2.5
 """Cells along a side of an object, at least."""
-AROUND = (3, 6)
+AROUND = (2, 4)
 """Heights and widths of an object that a training clip spans."""
 LENGTH = 10
 
@@ -26,6 +26,7 @@ class Choice:
     object_size: tuple[float, float] | None = None
     scale: float | None = None
     stride: int | None = None
+    steps: int = 6_000
 
 
 def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> Config:
@@ -39,7 +40,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         min(room // step, math.ceil(count * side / step)) * step
         for count, side, step, room in zip(AROUND, object_size, cell, shrunken_size(size, scale), strict=True)
     )
-    slots = max(8, math.prod(AROUND))
+    slots = math.prod(AROUND) + 4
     scene = SceneConfig(
         kind="footage",
         frame=(frame[0], frame[1]),
@@ -60,15 +61,21 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         still=True,
         sigma=0.1,
     )
-    train = TrainConfig(
-        steps=6_000,
-        cooldown=1_500,
-        lengths=((0, 1), (1_500, 2), (2_500, 4), (4_000, LENGTH)),
-        temperature=(1.0, 0.3, 3_000),
-        presence_prior=(0.1, 0.01, 500),
+    return Config(model, scene, scene, schedule(said.steps))
+
+
+def schedule(steps: int) -> TrainConfig:
+    """How a training of so many steps goes: single frames first, then longer and longer sequences."""
+    starts = [round(share * steps) for share in (0, 0.25, 0.42, 0.67)]
+    return TrainConfig(
+        steps=steps,
+        cooldown=steps // 4,
+        lengths=tuple(dict(zip(starts, (1, 2, 4, LENGTH), strict=True)).items()),
+        temperature=(1.0, 0.3, steps // 2),
+        batch=32,
+        presence_prior=(0.1, 0.01, steps // 6),
         save_every=250,
     )
-    return Config(model, scene, scene, train)
 
 
 def stride_for(speed: float, side: float) -> int:

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.files import replacing
-from scalor.fitting.surveying import changes, find_blobs
+from scalor.fitting.surveying import LEAST, changes, find_blobs
 from scalor.video import Video
 from scalor.video.shrinking import shrink, shrunken_size
 
@@ -20,13 +20,9 @@ MOST_BYTES = 2**30
 """Of kept frames. More of a long video would not teach more."""
 STRETCH = 40
 """Frames in a row that are kept of a video too long to be kept whole."""
-LEAST = 0.15
-"""Share of an object's area that something must cover to be worth a look."""
 
 
-def keep(
-    video: Video, still: UInt8[np.ndarray, "H W 3"], scale: float, object_size: tuple[float, float]
-) -> Frames:
+def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], scale: float, object_size: tuple[float, float]) -> Frames:
     """Every frame of a short video; of a long one, stretches spread evenly over it. `object_size` is as seen."""
     size = shrunken_size(video.size, scale)
     scene = shrink(still, size)
@@ -34,7 +30,9 @@ def keep(
     most = max(2 * STRETCH, MOST_BYTES // scene.nbytes)
     stretches = max(1, count // STRETCH)
     taken = set(range(stretches)) if count <= most else set(spread(most // STRETCH, stretches))
-    frames, starts, spots = [], [], []
+    frames: list[np.ndarray] = []
+    starts: list[int] = []
+    spots: list[tuple[int, int, int]] = []
     last = None
     for number, frame in enumerate(tqdm(video, "reading", video.frames, file=sys.stderr, unit="frame", leave=False)):
         stretch = min(number // STRETCH, stretches - 1)
@@ -54,7 +52,8 @@ def keep(
             f"{video.name} shows nothing of about {object_size[0]:.0f}x{object_size[1]:.0f} px that moves: say another "
             "--object-size, or choose another part of it with --start, --end or --region."
         )
-    return Frames(np.stack(frames), scene.transpose(2, 0, 1), np.array(starts), np.array(spots))
+    stretches_of_one = np.zeros(len(starts), int)
+    return Frames(np.stack(frames), scene.transpose(2, 0, 1)[None], np.array(starts), stretches_of_one, np.array(spots))
 
 
 def spread(count: int, room: int) -> Iterator[int]:

@@ -20,6 +20,8 @@ WIDEST = 640
 """Pixels: larger videos are surveyed at a smaller size."""
 CLEARLY, AT_LEAST = 6.0, 0.08
 """A pixel has changed when it differs by this many noise deviations, and by this share of the brightness."""
+LEAST = 0.15
+"""Share of the area of an object's box below which a change is not one."""
 SPECK = 12
 """Changes of fewer pixels are noise."""
 
@@ -60,9 +62,7 @@ def empty_scene(video: Video) -> UInt8[np.ndarray, "H W 3"]:
     return still
 
 
-def changes(
-    picture: UInt8[np.ndarray, "H W 3"], still: UInt8[np.ndarray, "H W 3"]
-) -> Bool[np.ndarray, "H W"]:
+def changes(picture: UInt8[np.ndarray, "H W 3"], still: UInt8[np.ndarray, "H W 3"]) -> Bool[np.ndarray, "H W"]:
     """The pixels that clearly differ from the empty scene."""
     apart = np.abs(picture.astype(np.float32) - still).max(-1) / 255
     noise = 1.48 * float(np.median(apart))
@@ -83,7 +83,8 @@ def find_blobs(changed: Bool[np.ndarray, "H W"]) -> Blobs:
     return Blobs(blobs.centre[large], blobs.size[large], area[large], whole[large])
 
 
-def survey(video: Video, still: UInt8[np.ndarray, "H W 3"]) -> Survey:
+def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[float, float] | None = None) -> Survey:
+    """What the video says, with an object's size taken for granted where it is given."""
     scale = min(1.0, WIDEST / max(video.size))
     small = (max(1, round(video.size[0] * scale)), max(1, round(video.size[1] * scale)))
     scene = shrink(still, small)
@@ -94,13 +95,16 @@ def survey(video: Video, still: UInt8[np.ndarray, "H W 3"]) -> Survey:
     sampled = [blobs_of(picture) for picture in video.sample(SAMPLED)]
     sizes = np.concatenate([blobs.size[blobs.whole] for blobs in sampled])
     areas = np.concatenate([blobs.area[blobs.whole] for blobs in sampled])
-    if len(sizes) == 0:
+    if object_size is None and len(sizes) == 0:
         raise InputError(
             f"{video.name} shows nothing that moves: choose another part of it with --start, --end or --region, or "
             "say --object-size if the objects are very small."
         )
-    height, width = (weighted_median(sizes[:, side], np.sqrt(areas)) for side in (0, 1))
-    large = [blobs.area > 0.3 * height * width * 0.5 for blobs in sampled]
+    if object_size is None:
+        height, width = (weighted_median(sizes[:, side], np.sqrt(areas)) for side in (0, 1))
+    else:
+        height, width = object_size[0] * scale, object_size[1] * scale
+    large = [blobs.area > LEAST * height * width for blobs in sampled]
     row = [blobs_of(frame.picture) for frame in islice(video, WATCHED)]
     speeds = [speed for before, after in pairwise(row) for speed in steps_between(before, after, (height, width))]
     return Survey(

@@ -1,14 +1,16 @@
 """`Lens`: between the pictures of a video and the frames that a model sees."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
 from scalor.tracks import Tracks
+from scalor.video.shrinking import shrink, shrunken_size
 from scalor.video.sources import Picture
 
 
@@ -16,8 +18,8 @@ from scalor.video.sources import Picture
 class Lens:
     """Turns pictures into frames, and tracks in frames into tracks in pictures.
 
-    A frame is the region of a picture that is looked at. Where that is not a whole number of cells, its last column
-    and its last row are repeated until it is.
+    A frame is the region of a picture that is looked at, shrunken. Where that is not a whole number of cells, its last
+    column and its last row are repeated until it is.
     """
 
     full_size: tuple[int, int]
@@ -26,37 +28,53 @@ class Lens:
     """x0, y0, x1, y1 in pixels of the whole picture (none given: all of it)."""
     cell: tuple[int, int] = (1, 1)
     """Height and width that a frame must be a multiple of."""
+    scale: float = 1.0
+    """Pixels of a frame for each pixel of the picture, along a side."""
+    still: Picture | None = None
+    """The region without objects, for models of a camera that stands still: it goes with every frame."""
 
     @property
     def corners(self) -> tuple[int, int, int, int]:
-        """The region, whether it was given or not."""
         height, width = self.full_size
         return self.region or (0, 0, width, height)
 
     @property
-    def repeated(self) -> tuple[int, int]:
-        """How often the last row and the last column are repeated."""
+    def seen(self) -> tuple[int, int]:
+        """Height and width of the region as it is seen, without what is repeated."""
         x0, y0, x1, y1 = self.corners
-        return -(y1 - y0) % self.cell[0], -(x1 - x0) % self.cell[1]
+        return shrunken_size((y1 - y0, x1 - x0), self.scale)
 
-    def to_frame(self, picture: Picture) -> Float[Tensor, "3 h w"]:
+    @cached_property
+    def behind(self) -> list[Float[Tensor, "3 h w"]]:
+        """What goes with every frame, if anything does."""
+        return [] if self.still is None else [self._shrunken(self.still)]
+
+    def to_frame(self, picture: Picture) -> Float[Tensor, "C h w"]:
         """A whole picture as the model is to see it."""
         x0, y0, x1, y1 = self.corners
-        # A copy: arrays that were read from a file may not be writable, and a tensor must be.
-        frame = torch.tensor(picture[y0:y1, x0:x1]).permute(2, 0, 1).float() / 255
-        below, beside = self.repeated
-        return pad(frame, (0, beside, 0, below), mode="replicate") if below or beside else frame
+        return torch.cat([self._shrunken(picture[y0:y1, x0:x1]), *self.behind])
 
     def to_original(self, tracks: Tracks) -> Tracks:
         """Tracks of a frame in pixels of the whole picture, without those whose centre lies in the repeated part."""
-        x0, y0, x1, y1 = self.corners
-        below, beside = self.repeated
-        # Where nothing is repeated, an object may leave the picture at the right and the bottom as it may at the left.
-        ends = (x1 - x0 if beside else np.inf, y1 - y0 if below else np.inf)
-        tracks = tracks.select(np.all(tracks.centre < ends, axis=1))
+        (x0, y0, x1, y1), (height, width) = self.corners, self.seen
+        edge = np.where([width % self.cell[1], height % self.cell[0]], (width, height), np.inf)
+        tracks = tracks.select(np.all(tracks.centre < edge, axis=1))
         masks = None
         if tracks.masks is not None:
+            rows, columns = nearest(y1 - y0, height), nearest(x1 - x0, width)
             masks = np.zeros((len(tracks), *self.full_size), bool)
-            masks[:, y0:y1, x0:x1] = tracks.masks[:, : y1 - y0, : x1 - x0]
-        offset = np.array([x0, y0, x0, y0], tracks.box.dtype)
-        return replace(tracks, box=tracks.box + offset, size=self.full_size, masks=masks)
+            masks[:, y0:y1, x0:x1] = tracks.masks[:, rows[:, None], columns]
+        grown = tracks.box * np.tile([(x1 - x0) / width, (y1 - y0) / height], 2)
+        return replace(tracks, box=grown + np.array([x0, y0, x0, y0]), size=self.full_size, masks=masks)
+
+    def _shrunken(self, region: Picture) -> Float[Tensor, "3 h w"]:
+        # A copy: arrays that were read from a file may not be writable, and a tensor must be.
+        frame = torch.tensor(shrink(region, self.seen)).permute(2, 0, 1).float() / 255
+        below, beside = (-side % step for side, step in zip(self.seen, self.cell, strict=True))
+        return pad(frame, (0, beside, 0, below), mode="replicate") if below or beside else frame
+
+
+def nearest(count: int, seen: int) -> Int[np.ndarray, " count"]:
+    """For each of `count` pixels the one of `seen` that it lies in."""
+    places: np.ndarray = ((np.arange(count) + 0.5) * seen / count).astype(int)
+    return places

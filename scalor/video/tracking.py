@@ -15,6 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from scalor.errors import InputError
+from scalor.fitting.surveying import empty_scene
 from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
@@ -30,20 +31,25 @@ class Streaming(Protocol):
     def stream(self, frames: Iterable[object]) -> Iterator[Tracks]: ...
 
 
-def track_video(tracker: Streaming, video: Video, results: ResultFolder, quiet: bool = False) -> None:
-    """Tracks every frame of the video and hands it to the results at once, with a progress bar unless `quiet`."""
+def track_video(
+    tracker: Streaming, video: Video, results: ResultFolder, scale: float = 1.0, quiet: bool = False
+) -> None:
+    """Tracks every frame of the video and hands it to the results at once, with a progress bar unless `quiet`.
+
+    `scale` is that of the frames the tracker was fitted to.
+    """
     with tqdm(total=video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
-        for frame, tracks in follow(tracker, video, results.masks):
+        for frame, tracks in follow(tracker, video, results.masks, scale):
             results.add(frame.picture, frame.seconds, frame.index, tracks)
             bar.update()
 
 
-def follow(tracker: Streaming, video: Video, masks: bool = False) -> Iterator[tuple[Frame, Tracks]]:
+def follow(tracker: Streaming, video: Video, masks: bool = False, scale: float = 1.0) -> Iterator[tuple[Frame, Tracks]]:
     """Every frame with its whole picture, and what was seen in it, in pixels of the original video."""
-    lens = lens_for(tracker, video)
+    lens = lens_for(tracker, video, scale)
     waiting: deque[Frame] = deque()
 
-    def frames() -> Iterator[Float[Tensor, "3 h w"]]:
+    def frames() -> Iterator[Float[Tensor, "C h w"]]:
         for frame in video.whole_frames():
             waiting.append(frame)
             yield lens.to_frame(frame.picture)
@@ -52,10 +58,12 @@ def follow(tracker: Streaming, video: Video, masks: bool = False) -> Iterator[tu
         yield waiting.popleft(), lens.to_original(tracks)
 
 
-def lens_for(tracker: Streaming, video: Video) -> Lens:
+def lens_for(tracker: Streaming, video: Video, scale: float = 1.0) -> Lens:
     """Through which the tracker looks at the video."""
-    cell = tracker.config.cell if isinstance(tracker, SCALOR) else (1, 1)
-    return Lens(video.full_size, video.selection.region, cell)
+    if not isinstance(tracker, SCALOR):
+        return Lens(video.full_size, video.selection.region)
+    still = empty_scene(video) if tracker.config.still else None
+    return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still)
 
 
 def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:

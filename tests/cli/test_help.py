@@ -11,7 +11,7 @@ import scalor
 from scalor.cli.main import main
 from scalor.config import Config
 
-COMMANDS = ("train", "track", "score", "generate", "evaluate", "reproduce", "presets", "demo", "pack", "info")
+COMMANDS = ("train", "fit", "track", "score", "generate", "evaluate", "reproduce", "presets", "demo", "pack", "info")
 
 
 def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -46,11 +46,12 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
             "track",
             [
                 *("(default: shapes-md)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy", "TIFF"),
-                "--region X0 Y0 X1 Y1 part of the picture to track in, pixels",
+                "--region X0 Y0 X1 Y1 part of the picture to look at, pixels",
                 "which carry no time (default: 10)",
-                "track every so many frames (default: 1)",
+                "track every so many frames (default: as the model was fitted)",
             ],
         ),
+        ("fit", ["(default: runs/VIDEO)", "steps of training (default: 6000)", "(default: measured)", "--scale SCALE"]),
         ("score", ["tracks.csv of `scalor track`", "--frames FIRST-LAST", "as far as the truth goes"]),
         ("pack", ["a quarter of the size", ".safetensors file to write"]),
         (

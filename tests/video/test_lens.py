@@ -66,3 +66,24 @@ def test_nothing_stays_nothing() -> None:
     assert len(tracks) == 0
     assert tracks.masks is not None
     assert tracks.masks.shape == (0, 5, 7)
+
+
+def test_a_shrunken_video_is_seen_small_and_told_large() -> None:
+    lens = Lens((40, 60), region=(10, 0, 50, 40), cell=(8, 8), scale=0.5)
+    bright = np.zeros((40, 60, 3), np.uint8)
+    bright[10:20, 30:36] = 255
+    frame = lens.to_frame(bright)
+    assert frame.shape == (3, 24, 24)
+    assert (frame[0, 6:9, 11:12] > 0.9).all()
+    masks = np.zeros((1, 24, 24), bool)
+    masks[0, 5:10, 10:13] = True
+    tracks = lens.to_original(seen([[10, 5, 13, 10]], (24, 24), masks))
+    assert tracks.box.tolist() == [[30, 10, 36, 20]]
+    assert tracks.masks is not None
+    assert np.array_equal(tracks.masks[0], bright[..., 0] > 0)
+
+
+def test_the_empty_scene_goes_with_every_frame(picture: np.ndarray) -> None:
+    frame = Lens((13, 22), cell=(8, 8), still=255 - picture).to_frame(picture)
+    assert frame.shape == (6, 16, 24)
+    np.testing.assert_allclose((frame[:3] + frame[3:]).numpy(), 1, atol=1e-6)

@@ -1,0 +1,69 @@
+"""`scalor fit`: a model of the objects in one's own videos."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from scalor.cli import overrides
+from scalor.cli.main import as_json, print_json
+from scalor.cli.seeing import part_asked_for
+from scalor.config import Config
+from scalor.errors import InputError
+from scalor.files import open_folder
+from scalor.fitting.choosing import Choice
+from scalor.fitting.fit import Prepared, prepare
+from scalor.training import checkpoint
+from scalor.training.loop import train, write_text
+
+CHOSEN_FILE = "chosen.json"
+
+
+def fit(arguments: argparse.Namespace, words: list[str]) -> int:
+    folder = open_folder(arguments.out or f"runs/{Path(arguments.video[0]).stem}")
+    device = checkpoint.pick_device(arguments.device)
+    if arguments.resume and (folder / CHOSEN_FILE).exists():
+        config = Config.from_dict(json.loads((folder / CHOSEN_FILE).read_text())["config"])
+        if words:
+            raise InputError(f"{words[0]} is given with --resume: a run goes on with the settings it began with.")
+    else:
+        if (folder / CHOSEN_FILE).exists() and not arguments.resume:
+            raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
+        said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps)
+        prepared = prepare(arguments.video, folder, part_asked_for(arguments), said, arguments.fps)
+        config = overrides.apply(prepared.config, words)
+        write_text(folder / CHOSEN_FILE, as_json({"videos": arguments.video, "config": config.to_dict()}))
+        if not arguments.json:
+            print(choice(prepared))
+    result = train(config, folder, device, resume=(folder / checkpoint.RESUME_FILE).exists())
+    document: dict[str, Any] = {
+        "folder": str(folder),
+        "step": result.step,
+        "seconds": result.seconds,
+        "config": config.to_dict(),
+    }
+    if arguments.json:
+        print_json(document)
+    else:
+        state = f"stopped at step {result.step}; go on with --resume" if result.stopped else "fitted"
+        print(f"{state}: {folder}; next: scalor track {arguments.video[0]} --weights {folder}")
+    return 128 + result.stopped if result.stopped else 0
+
+
+def choice(prepared: Prepared) -> str:
+    """What was found and chosen, for people."""
+    found, scene, model = prepared.found, prepared.config.scene, prepared.config.model
+    speed = f"{found.speed:.1f} px a frame" if found.speed else "not measured"
+    return "\n".join(
+        [
+            f"objects      about {found.object_size[0]:.0f}x{found.object_size[1]:.0f} px (height x width), "
+            f"{found.objects:.1f} in a frame, speed {speed}",
+            f"the model    sees them at {model.object_size[0]:g}x{model.object_size[1]:g} px "
+            f"(--scale {scene.scale:g}), every {ordinal(scene.stride)} frame (--stride {scene.stride})",
+            f"learns from  {prepared.frames} frames, in clips of {scene.frame[0]}x{scene.frame[1]} px",
+        ]
+    )
+
+
+def ordinal(number: int) -> str:
+    return {1: "single", 2: "second", 3: "third"}.get(number, f"{number}th")

@@ -1,0 +1,65 @@
+"""`scalor fit`: from a video to a run folder that `scalor track` takes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .conftest import Say
+
+SMALL = [
+    *("--steps", "6", "--train.batch", "2", "--train.save_every", "2", "--model.glimpse", "8", "--model.what_dim", "4"),
+    *("--model.feature_dim", "8", "--model.tracker_dim", "8", "--model.prior_dim", "8", "--device", "cpu"),
+]
+
+
+@pytest.fixture
+def film(tmp_path: Path) -> Path:
+    """Two boxes walk over a noisy scene."""
+    random = np.random.default_rng(0)
+    pictures = np.repeat(random.integers(60, 140, (1, 48, 64, 3)), 40, 0)
+    for t in range(40):
+        for top, left in ((6, 2 * t - 10), (28, 60 - 2 * t)):
+            pictures[t, top : top + 14, max(left, 0) : max(left + 7, 0)] = (250, 20, 30)
+    np.save(tmp_path / "film.npy", pictures.astype(np.uint8))
+    return tmp_path / "film.npy"
+
+
+def test_a_video_is_fitted_and_then_tracked_with_what_came_of_it(say: Say, film: Path) -> None:
+    spoken = say("fit", film, "--out", "mine", *SMALL)
+    assert spoken.code == 0, spoken.err
+    assert "objects      about 1" in spoken.out
+    assert "next: scalor track" in spoken.out
+    assert {"model.safetensors", "chosen.json", "footage.npz", "log.jsonl"} <= {f.name for f in Path("mine").iterdir()}
+    document = say("track", film, "--weights", "mine", "--json").document
+    assert document["frames"] == 40
+
+
+def test_a_fit_goes_on_where_it_stopped_and_is_not_written_over(say: Say, film: Path) -> None:
+    assert say("fit", film, "--out", "mine", *SMALL).code == 0
+    assert "go on with --resume" in say("fit", film, "--out", "mine", *SMALL).complaint
+    again = say("fit", film, "--out", "mine", "--resume", "--json", "--device", "cpu").document
+    assert again["step"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--object-size", "9"], "--object-size"),
+        (["--scale", "0"], "'0' must be above 0"),
+        (["--region", "0", "0", "900", "40"], "region is (0, 0, 900, 40)"),
+        (["--model.glimpse", "9"], "model.glimpse is 9"),
+    ],
+)
+def test_what_cannot_be_is_refused(words: list[str], said: str, say: Say, film: Path) -> None:
+    assert said in say("fit", film, "--out", "mine", *words).complaint
+
+
+def test_a_video_with_nothing_moving_is_told(say: Say, tmp_path: Path) -> None:
+    np.save(tmp_path / "still.npy", np.full((12, 48, 64, 3), 90, np.uint8))
+    assert "shows nothing that moves" in say("fit", tmp_path / "still.npy", "--out", "mine").complaint
+
+
+def test_videos_of_two_sizes_are_refused(say: Say, film: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "other.npy", np.load(film)[:, :40])
+    assert "fit videos of one size together" in say("fit", film, tmp_path / "other.npy", "--out", "mine").complaint

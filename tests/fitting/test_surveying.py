@@ -1,0 +1,91 @@
+"""What a video says of itself: made with objects of a known size, speed and number."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalor.errors import InputError
+from scalor.fitting.choosing import Choice, choose, stride_for
+from scalor.fitting.keeping import keep
+from scalor.fitting.surveying import empty_scene, find_blobs, survey
+from scalor.video import open_video
+
+
+def film(path: Path, size: tuple[int, int] = (16, 8), speed: int = 2, objects: int = 3, frames: int = 60) -> Path:
+    """Bright boxes that walk to the right over a noisy grey scene and come back in on the left."""
+    random = np.random.default_rng(0)
+    scene = random.integers(60, 140, (96, 128, 3))
+    pictures = np.repeat(scene[None], frames, 0) + random.integers(-3, 4, (frames, 96, 128, 3))
+    for number in range(objects):
+        top = 8 + number * 28
+        for t in range(frames):
+            left = (37 * number + speed * t) % 160 - 16
+            x0, x1 = max(left, 0), max(left + size[1], 0)
+            pictures[t, top : top + size[0], x0:x1] = (250, 30 * number, 20)
+    np.save(path, pictures.clip(0, 255).astype(np.uint8))
+    return path
+
+
+def test_the_median_of_the_frames_is_the_empty_scene(tmp_path: Path) -> None:
+    with_objects = open_video(film(tmp_path / "a.npy"))
+    without = open_video(film(tmp_path / "b.npy", objects=0))
+    apart = np.abs(empty_scene(with_objects).astype(int) - empty_scene(without))
+    assert np.mean(apart > 8) < 0.01
+
+
+@pytest.mark.parametrize("size", [(16, 8), (10, 10), (8, 20)])
+@pytest.mark.parametrize("speed", [1, 3])
+def test_size_speed_and_number_are_found(size: tuple[int, int], speed: int, tmp_path: Path) -> None:
+    video = open_video(film(tmp_path / "film.npy", size, speed))
+    found = survey(video, empty_scene(video))
+    assert found.object_size == pytest.approx(size, abs=2.5)
+    assert found.speed == pytest.approx(speed, abs=0.6)
+    assert found.objects == pytest.approx(2.4, abs=0.7)  # now and then one is out of view
+
+
+def test_a_still_video_is_told(tmp_path: Path) -> None:
+    video = open_video(film(tmp_path / "film.npy", objects=0))
+    with pytest.raises(InputError, match="shows nothing that moves"):
+        survey(video, empty_scene(video))
+
+
+def test_one_frame_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has 1 frame"):
+        empty_scene(open_video(film(tmp_path / "film.npy", frames=1)))
+
+
+def test_blobs_are_the_pieces_that_hang_together() -> None:
+    changed = np.zeros((20, 30), bool)
+    changed[2:8, 3:7] = changed[10:20, 20:28] = changed[0, 29] = True
+    blobs = find_blobs(changed)
+    assert blobs.centre.tolist() == [[5, 5], [24, 15]]
+    assert blobs.size.tolist() == [[6, 4], [10, 8]]
+    assert blobs.area.tolist() == [24, 80]
+    assert blobs.whole.tolist() == [True, False]
+
+
+def test_what_is_chosen_fits_together_and_what_is_said_counts(tmp_path: Path) -> None:
+    video = open_video(film(tmp_path / "film.npy", (40, 20)))
+    still = empty_scene(video)
+    found = survey(video, still)
+    config = choose(found, Choice(), video.size, "footage.npz")
+    assert np.prod(config.model.object_size) == pytest.approx(320, rel=0.15)
+    assert config.scene.scale < 1
+    said = choose(found, Choice((10, 10), 1.0, 5, steps=60), video.size, "footage.npz")
+    assert (said.model.object_size, said.scene.scale, said.scene.stride) == ((10, 10), 1.0, 5)
+    assert said.train.steps == 60
+
+
+@pytest.mark.parametrize(("speed", "stride"), [(0, 1), (0.1, 8), (1, 2), (30, 1)])
+def test_slow_objects_are_seen_every_so_many_frames(speed: float, stride: int) -> None:
+    assert stride_for(speed, 20) == stride
+
+
+def test_all_frames_are_kept_with_the_spots_where_objects_are(tmp_path: Path) -> None:
+    video = open_video(film(tmp_path / "film.npy"))
+    kept = keep(video, empty_scene(video), 0.5, (8, 4))
+    assert kept.frames.shape == (60, 3, 48, 64)
+    assert kept.starts.tolist() == [0]
+    assert 100 < len(kept.spots) < 200
+    assert set(kept.spots[:, 1] // 14) == {0, 1, 2}  # the three rows that objects walk in
