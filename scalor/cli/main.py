@@ -144,6 +144,17 @@ def parser() -> Parser:
     add_selection(fit)
     fit.epilog = settings_help()
 
+    predict = command("predict", "Imagine how your own video goes on.", weights="shapes-md", out="predicted")
+    predict.add_argument("video", help="as for `scalor track`")
+    predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
+    predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
+    predict.add_argument("--seconds", type=number, default=1.0, help="how much to imagine")
+    predict.add_argument("--sample", action="store_true", help="one of the possible futures, not the most likely one")
+    predict.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    predict.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
+    predict.add_argument("--stride", type=positive, default=None, help="see every so many frames (default: as fitted)")
+    add_selection(predict)
+
     generate = command("generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
     generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
     generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
@@ -338,7 +349,7 @@ def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    from scalor.cli import classical, fitting, learning, listing, reproducing, scoring, seeing
+    from scalor.cli import classical, fitting, learning, listing, predicting, reproducing, scoring, seeing
 
     match arguments.command:
         case "train":
@@ -355,6 +366,8 @@ def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
             return seeing.track(arguments)
         case "score":
             return scoring.score(arguments)
+        case "predict":
+            return predicting.predict(arguments)
         case "generate":
             return seeing.generate(arguments)
         case "demo":

@@ -47,15 +47,8 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
     load, scene = tracker_asked_for(arguments)
     stride = arguments.stride or scene.stride
     video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
-    facts = {
-        "video": arguments.video,
-        "weights": arguments.weights,
-        "command": checkpoint.command_line(),
-        "commit": checkpoint.commit(),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-    }
     with ResultFolder(
-        arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=facts
+        arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=facts_of(arguments)
     ) as results:
         tracker = load()
         start = time.monotonic()
@@ -74,6 +67,17 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
         arguments.json,
         f"{summary.objects} objects in {summary.frames} frames; see {summary.folder}/report.html",
     )
+
+
+def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Where results come from."""
+    return {
+        "video": arguments.video,
+        "weights": arguments.weights,
+        "command": checkpoint.command_line(),
+        "commit": checkpoint.commit(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+    }
 
 
 def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:

@@ -176,6 +176,7 @@ class SCALOR(World, Tracker):
         horizon: int = 5,
         discovery_rate: float = 0.0,
         estimator: Estimator | None = None,
+        masks: bool = False,
     ) -> Rollout:
         """Conditional generation: `observe` frames seen, then `horizon` imagined from the prior.
 
@@ -192,11 +193,11 @@ class SCALOR(World, Tracker):
         shape = (observe, len(video), 3, *frame)
         background = torch.zeros_like(painting.picture) if painting.background is None else painting.background
         rates = [discovery_rate] * horizon
-        dreams = self.roll(seen[-1].state, explained.past, frame, rates, estimator or Exact())
+        dreams = self.roll(seen[-1].state, explained.past, frame, rates, estimator or Exact(), masks)
         return gather_rollout(
             [*painting.picture.view(shape), *dreams.frames],
             [*background.view(shape), *dreams.backgrounds],
-            [*(self.sight(one.state, frame) for one in seen), *dreams.sightings],
+            [*(self.sight(one.state, frame, masks) for one in seen), *dreams.sightings],
         )
 
     @torch.inference_mode()
@@ -222,7 +223,13 @@ class SCALOR(World, Tracker):
         return gather_rollout(*self.roll(state, past, frame, rates, estimator or Exact()))
 
     def roll(
-        self, state: SceneState, past: Past, frame: tuple[int, int], rates: list[float], estimator: Estimator
+        self,
+        state: SceneState,
+        past: Past,
+        frame: tuple[int, int],
+        rates: list[float],
+        estimator: Estimator,
+        masks: bool = False,
     ) -> Dreams:
         """Dream on, one frame for each discovery rate."""
         dreams = Dreams([], [], [])
@@ -232,7 +239,7 @@ class SCALOR(World, Tracker):
             dreams.backgrounds.append(
                 torch.zeros_like(dreamt.picture) if dreamt.background is None else dreamt.background
             )
-            dreams.sightings.append(self.sight(state, frame))
+            dreams.sightings.append(self.sight(state, frame, masks))
         return dreams
 
     def watch(self, images: Iterable[Tensor], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:

@@ -30,7 +30,7 @@ class View(NamedTuple):
     """A frame as the networks see it."""
 
     image: Float[Tensor, "B C H W"]
-    """Its colours, and how they differ from the still scene where there is one."""
+    """Its colours, or where there is a still scene how they differ from it and from grey."""
     features: Float[Tensor, "B F Gh Gw"]
     cells: Float[Tensor, "B G F"]
     """The features as discovery wants them."""
@@ -103,7 +103,8 @@ class World(nn.Module):
         """All that can be seen without knowing of any object, and what is remembered after it."""
         if self.config.still:
             colours, still = frames.split(3, 2)
-            frames = torch.cat([colours, colours - still], 2)
+            # Around zero: with the brightness of a whole scene in every weight's way, the memory saturates.
+            frames = torch.cat([colours - still, colours - 0.5], 2)
         features, memory = self.encoder(frames, memory, cut_gradients)
         cells = self.discovery.prepare(features)
         return [View(*view) for view in zip(frames, features, cells, strict=True)], memory

@@ -67,6 +67,14 @@ class Lens:
         grown = tracks.box * np.tile([(x1 - x0) / width, (y1 - y0) / height], 2)
         return replace(tracks, box=grown + np.array([x0, y0, x0, y0]), size=self.full_size, masks=masks)
 
+    def to_picture(self, frame: Float[Tensor, "3 h w"], around: Picture) -> Picture:
+        """A frame that a model drew, in its place in a whole picture."""
+        (x0, y0, x1, y1), (height, width) = self.corners, self.seen
+        drawn = (frame[:, :height, :width].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
+        whole = around.copy()
+        whole[y0:y1, x0:x1] = shrink(drawn, (y1 - y0, x1 - x0))
+        return whole
+
     def _shrunken(self, region: Picture) -> Float[Tensor, "3 h w"]:
         # A copy: arrays that were read from a file may not be writable, and a tensor must be.
         frame = torch.tensor(shrink(region, self.seen)).permute(2, 0, 1).float() / 255

@@ -1,4 +1,4 @@
-"""Pictures of another size: every pixel of the new one is the mean of what it covers."""
+"""Pictures of another size: a pixel of a smaller one is the mean of what it covers."""
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ def shrunken_size(size: tuple[int, int], scale: float) -> tuple[int, int]:
 
 
 def shrink(picture: Picture, size: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:
-    """The picture at another height and width, without the jags of pixels left out."""
+    """The picture at another height and width, without the jags of pixels left out. It may also grow."""
     if picture.shape[:2] == size:
         return picture
     pixels = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]

@@ -11,7 +11,20 @@ import scalor
 from scalor.cli.main import main
 from scalor.config import Config
 
-COMMANDS = ("train", "fit", "track", "score", "generate", "evaluate", "reproduce", "presets", "demo", "pack", "info")
+COMMANDS = (
+    "train",
+    "fit",
+    "track",
+    "predict",
+    "score",
+    "generate",
+    "evaluate",
+    "reproduce",
+    "presets",
+    "demo",
+    "pack",
+    "info",
+)
 
 
 def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:

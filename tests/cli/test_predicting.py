@@ -1,0 +1,41 @@
+"""`scalor predict`: seen frames, imagined frames, one result folder."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from .conftest import Say
+
+
+def test_the_files_tell_of_seen_and_imagined_frames(say: Say, weights: Path, videos: dict[str, Path]) -> None:
+    spoken = say(
+        "predict", videos["npy"], "--weights", weights, "--observe", 3, "--at", 0.3, "--seconds", 0.2, "--json"
+    )
+    assert (spoken.document["seen"], spoken.document["imagined"]) == (3, 2)
+    with open("predicted/counts.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["frame"]) for row in rows] == [0, 1, 2, 3, 4]
+    assert [float(row["seconds"]) for row in rows] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+    assert Path("predicted/strip.png").stat().st_size > 500
+    assert Path("predicted/overlay.mp4").exists()
+
+
+def test_by_default_the_future_begins_where_the_video_ends(say: Say, weights: Path, videos: dict[str, Path]) -> None:
+    spoken = say("predict", videos["npy"], "--weights", weights, "--seconds", 0.1)
+    assert spoken.code == 0, spoken.err
+    assert "5 frames seen, 1 imagined" in spoken.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--observe", "9"], "--observe is 9"),
+        (["--at", "0"], "has 0 frames before"),
+        (["--weights", "nowhere"], "weights 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    words: list[str], said: str, say: Say, weights: Path, videos: dict[str, Path]
+) -> None:
+    assert said in say("predict", videos["npy"], "--weights", weights, *words).complaint
