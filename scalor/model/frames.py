@@ -1,5 +1,7 @@
 """The door for frames from outside: every wrong shape, type or range gets one clear sentence."""
 
+import math
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -44,9 +46,9 @@ def check_frames(
                 f"frames has shape {list(frames.shape)}: the {axis} {size} must be a multiple of the model's "
                 f"{side} px cells, for example {max(1, round(size / side)) * side}."
             )
-    if not bool(torch.isfinite(batch).all()):
+    low, high = map(float, torch.aminmax(batch))  # NaN if there is one
+    if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError("frames holds NaN or infinite pixels: replace them, for example with numpy.nan_to_num.")
-    low, high = float(batch.min()), float(batch.max())
     if low < 0 or high > 1:
         raise InputError(
             f"frames ranges from {low:g} to {high:g}: pixels must lie in [0, 1]; divide 8-bit values by 255."
