@@ -42,7 +42,7 @@ class Pictures:
 
 
 def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
-    """The pictures of one clip [T, 3, H, W], each [h, w, 3] in 8 bits."""
+    """The pictures of one clip [T, C, H, W], each [h, w, 3] in 8 bits. Of six channels three are the frame's own."""
     seen = model.reconstruct(torch.from_numpy(frames))
     tracks = model.track(frames, masks=True) if len(frames) > 1 else seen.tracks
     labels = np.full((len(frames), *tracks.size), -1)
@@ -50,7 +50,7 @@ def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
         for row in range(len(tracks)):
             labels[tracks.frame[row]][tracks.masks[row]] = tracks.id[row]
     rows = {
-        "boxes": overlay(frames, tracks, scale=max(1, FRAME_SIDE // max(tracks.size))),
+        "boxes": overlay(frames[:, :3], tracks, scale=max(1, FRAME_SIDE // max(tracks.size))),
         "reconstruction": to_bytes(seen.frames[0]),
         "background": to_bytes(seen.background[0]),
         "masks": label_picture(labels),

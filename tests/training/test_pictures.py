@@ -1,5 +1,6 @@
 """Pictures of a run in TensorBoard."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,3 +40,9 @@ def test_a_clip_is_drawn_frame_by_frame_and_its_objects_one_by_one(whole: Path) 
     assert all(picture.dtype == np.uint8 and picture.max() > 0 for picture in pictures.values())
     # A clip of one frame, as the first steps of a training have, cannot be tracked but can be drawn.
     assert views(model, frames[:1])["glimpses"].shape == (config.model.slots * side, side, 3)
+
+
+def test_a_clip_with_the_still_scene_behind_it_is_drawn_too() -> None:
+    config = replace(tiny().model, still=True)
+    frames = torch.rand(3, 6, *config.frame).numpy()
+    assert views(scalor.SCALOR(config), frames)["clip"].ndim == 3
