@@ -21,7 +21,7 @@ from scalor.training.pictures import to_bytes
 from scalor.video import Video, open_video
 from scalor.video.lens import Lens
 from scalor.video.sources import Frame
-from scalor.video.tracking import lens_for
+from scalor.video.tracking import lens_for, slots_for
 from scalor.visual.colors import label_picture
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip
@@ -33,7 +33,8 @@ ENLARGED = 200
 
 
 def predict(arguments: argparse.Namespace) -> int:
-    scene = checkpoint.read(checkpoint.find(arguments.weights)).config.scene
+    config = checkpoint.read(checkpoint.find(arguments.weights)).config
+    scene = config.scene
     stride = arguments.stride or scene.stride
     video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
     horizon = max(1, round(arguments.seconds * video.fps / stride))
@@ -41,7 +42,7 @@ def predict(arguments: argparse.Namespace) -> int:
     with ResultFolder(
         arguments.out, video.full_size, video.fps, stride=stride, facts=facts_of(arguments), scene=seen[-1].picture
     ) as results:
-        model = checkpoint.load(arguments.weights, arguments.device, arguments.slots)
+        model = checkpoint.load(arguments.weights, arguments.device, arguments.slots or slots_for(config, video))
         if not isinstance(model, SCALOR):
             raise InputError(f"weights {arguments.weights} are of a {model.config.system}: give weights of a SCALOR.")
         lens = lens_for(model, video, scene.scale)

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ from scalor.outputs import ResultFolder
 from scalor.signals import Stopped, stop_signals_raised
 from scalor.training import checkpoint
 from scalor.training.pictures import to_bytes
-from scalor.video import Selection, open_video, read_video, write_video
-from scalor.video.tracking import Streaming, track_video
+from scalor.video import Selection, Video, open_video, read_video, write_video
+from scalor.video.tracking import Streaming, slots_for, track_video
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip
 
@@ -50,7 +49,7 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
     with ResultFolder(
         arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=facts_of(arguments)
     ) as results:
-        tracker = load()
+        tracker = load(video)
         start = time.monotonic()
         track_video(tracker, video, results, scene.scale)
         seconds = time.monotonic() - start
@@ -88,20 +87,24 @@ def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
     return Selection(region, arguments.start, arguments.end, stride)
 
 
-def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[], Streaming], SceneConfig]:
-    """How to get the classical tracker or the model that the weights name, and the scenes it was made for: words that
-    do not go together are refused at once, weights are read when it is called."""
+def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[Video], Streaming], SceneConfig]:
+    """How to get the classical tracker or the model that the weights name for a video, and the scenes it was made for:
+    words that do not go together are refused at once, weights are read when it is called."""
     if is_classical(arguments.weights):
         tracker = tracker_for_video(arguments)
-        return lambda: tracker, SceneConfig()
+        return lambda _: tracker, SceneConfig()
     if arguments.object_size is not None:
         raise InputError(
             f"weights is {arguments.weights!r}: a trained model knows how large objects are, so leave "
             "--object-size out, or choose --weights classical-colour or its like."
         )
-    scene = checkpoint.read(checkpoint.find(arguments.weights)).config.scene
+    config = checkpoint.read(checkpoint.find(arguments.weights)).config
     device = checkpoint.pick_device(arguments.device)
-    return partial(checkpoint.load_tracker, arguments.weights, device, arguments.slots), scene
+
+    def load(video: Video) -> Streaming:
+        return checkpoint.load_tracker(arguments.weights, device, arguments.slots or slots_for(config, video))
+
+    return load, config.scene
 
 
 def generate(arguments: argparse.Namespace) -> int:

@@ -5,15 +5,17 @@
 ...     track_video(scalor.load("shapes-md"), video, results)
 """
 
+import math
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
+from scalor.config import Config
 from scalor.errors import InputError
 from scalor.fitting.surveying import empty_scene
 from scalor.interface import Tracker
@@ -22,7 +24,11 @@ from scalor.outputs import ResultFolder
 from scalor.tracks import Tracks
 from scalor.video.lens import Lens
 from scalor.video.reading import Video
+from scalor.video.shrinking import shrunken_size
 from scalor.video.sources import Frame
+
+SPARSER = 4
+"""Whole frames have so many times fewer objects for their size than clips, which are cut around objects."""
 
 
 class Streaming(Protocol):
@@ -64,6 +70,15 @@ def lens_for(tracker: Streaming, video: Video, scale: float = 1.0) -> Lens:
         return Lens(video.full_size, video.selection.region)
     still = empty_scene(video) if tracker.config.still else None
     return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still)
+
+
+def slots_for(config: Config[Any], video: Video) -> int | None:
+    """How many objects to make room for in a whole video, of a model that was fitted to clips cut out of one."""
+    if config.scene.kind != "footage":
+        return None
+    clips = math.prod(shrunken_size(video.size, config.scene.scale)) / math.prod(config.scene.frame)
+    slots: int = math.ceil(config.model.slots * max(1.0, clips / SPARSER))
+    return slots
 
 
 def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:
