@@ -56,10 +56,10 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         slots=slots,
         proposals=slots // 2,
         object_size=object_size,
-        size_range=0.4,
+        size_range=0.5,
         inertia=True,
         still=True,
-        sigma=0.15,
+        sigma=0.25,
     )
     return Config(model, scene, scene, schedule(said.steps))
 
