@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from model.worlds import assert_same_tracks, squares, tiny_model
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from scalor import SCALOR, systems
 from scalor.config import Config
+from scalor.data.footage import Frames
 from scalor.model import scalor as watching
 from scalor.model.captured import CapturedStep, copied, parts
 from scalor.model.encoders import Memory
@@ -106,6 +108,22 @@ def test_captured_steps_are_plain_steps(system: str) -> None:
     way, other_way = (travelled(start, weights(step)) for step in (plain, captured))
     assert apart(way, other_way) < 0.02
     assert float(captured.bad_in_a_row) == 0
+
+
+def test_footage_before_a_still_scene_is_learned_from_in_captured_and_compiled_steps(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    pictures, still = (random.integers(0, 256, shape).astype(np.uint8) for shape in ((8, 3, 40, 48), (1, 3, 40, 48)))
+    kept = Frames(pictures, still, np.array([0]), np.array([0]), np.array([[3, 20, 20]]))
+    kept.save(tmp_path / "footage.npz")
+    config = settings()
+    scene = replace(config.scene, kind="footage", footage=str(tmp_path / "footage.npz"))
+    config = replace(config, model=replace(config.model, still=True), scene=scene)
+    compiled = replace(config, train=replace(config.train, compile=True))
+    steps = [make(kind, one) for kind, one in ((PlainStep, config), (TrainingStep, config), (TrainingStep, compiled))]
+    for number in range(6):
+        plain, captured, fast = (take(step, number) for step in steps)
+        assert_close(plain, captured)
+        assert_close(plain, fast)
 
 
 def test_other_noise_is_told_apart() -> None:
