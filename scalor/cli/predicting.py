@@ -45,7 +45,7 @@ def predict(arguments: argparse.Namespace) -> int:
         model = checkpoint.load(arguments.weights, arguments.device, arguments.slots or slots_for(config, video))
         if not isinstance(model, SCALOR):
             raise InputError(f"weights {arguments.weights} are of a {model.config.system}: give weights of a SCALOR.")
-        lens = lens_for(model, video, scene.scale)
+        lens = lens_for(model, video, scene)
         torch.manual_seed(arguments.seed)
         frames = torch.stack([lens.to_frame(frame.picture) for frame in seen])
         estimator = None if arguments.sample else Mode()

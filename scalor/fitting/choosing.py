@@ -12,6 +12,8 @@ AREA = 320.0
 STEP = 0.12
 """Of the shorter side of an object: how far it should move from one frame to the next."""
 LARGEST_STRIDE = 8
+STRENGTH, MOST_CONTRAST = 0.4, 10.0
+"""How much objects should differ from the scene, in shares of full brightness, and what may be done for it."""
 CELLS = 2.5
 """Cells along a side of an object, at least."""
 AROUND = (2, 4)
@@ -49,6 +51,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         footage=footage,
         scale=scale,
         stride=stride,
+        contrast=contrast_for(found.strength),
     )
     model = ModelConfig(
         frame=scene.frame,
@@ -81,6 +84,11 @@ def schedule(steps: int) -> TrainConfig:
 def stride_for(speed: float, side: float) -> int:
     """So many frames of the video that an object moves by about STEP of its shorter side."""
     return 1 if speed == 0 else min(LARGEST_STRIDE, max(1, round(STEP * side / speed)))
+
+
+def contrast_for(strength: float) -> float:
+    """Faint objects are made stronger, so that they matter to a model whose pixels are noisy."""
+    return round(min(MOST_CONTRAST, max(1.0, STRENGTH / strength)), 1) if strength else 1.0
 
 
 def power_of_two_below(size: float) -> int:

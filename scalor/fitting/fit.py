@@ -43,7 +43,7 @@ def prepare(sources: Sequence[str], folder: Path, part: Selection, said: Choice,
 
     def kept(source: str, still: Picture) -> Frames:
         strided = open_video(source, replace(part, stride=config.scene.stride), fps)
-        return keep(strided, still, config.scene.scale, config.model.object_size)
+        return keep(strided, still, config, found.strength)
 
     frames = reduce(Frames.beside, map(kept, sources, stills))
     save(frames, folder / FOOTAGE_FILE)

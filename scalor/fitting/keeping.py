@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import UInt8
 from tqdm import tqdm
 
+from scalor.config import Config
 from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.fitting.surveying import LEAST, changes, find_blobs
 from scalor.video import Video
-from scalor.video.shrinking import shrink, shrunken_size
+from scalor.video.shrinking import shrink, shrunken_size, strengthen
 
 MOST_BYTES = 2**30
 """Of kept frames. More of a long video would not teach more."""
@@ -22,9 +23,10 @@ STRETCH = 40
 """Frames in a row that are kept of a video too long to be kept whole."""
 
 
-def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], scale: float, object_size: tuple[float, float]) -> Frames:
-    """Every frame of a short video; of a long one, stretches spread evenly over it. `object_size` is as seen."""
-    size = shrunken_size(video.size, scale)
+def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], config: Config, strength: float) -> Frames:
+    """Every frame of a short video; of a long one, stretches spread evenly over it, as the model is to see them."""
+    object_size = config.model.object_size
+    size = shrunken_size(video.size, config.scene.scale)
     scene = shrink(still, size)
     count = video.frames or 0
     most = max(2 * STRETCH, MOST_BYTES // scene.nbytes)
@@ -42,11 +44,11 @@ def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], scale: float, object_s
             starts.append(len(frames))
         last = number
         picture = shrink(frame.picture, size)
-        blobs = find_blobs(changes(picture, scene))
+        blobs = find_blobs(changes(picture, scene, strength))
         for (x, y), area in zip(blobs.centre, blobs.area, strict=True):
             if area >= LEAST * math.prod(object_size):
                 spots.append((len(frames), int(y), int(x)))
-        frames.append(picture.transpose(2, 0, 1))
+        frames.append(strengthen(picture, scene, config.scene.contrast).transpose(2, 0, 1))
     if not spots:
         raise InputError(
             f"{video.name} shows nothing of about {object_size[0]:.0f}x{object_size[1]:.0f} px that moves: say another "

@@ -18,8 +18,10 @@ WATCHED = 200
 """Frames in a row in which speeds are measured."""
 WIDEST = 640
 """Pixels: larger videos are surveyed at a smaller size."""
-CLEARLY, AT_LEAST = 6.0, 0.08
-"""A pixel has changed when it differs by this many noise deviations, and by this share of the brightness."""
+CLEARLY, NOTABLY = 6.0, 0.25
+"""A pixel has changed when it differs by this many noise deviations, and by this share of what strong ones do."""
+STRONG = 99.9
+"""Percentile of the differences that strong ones reach."""
 LEAST = 0.15
 """Share of the area of an object's box below which a change is not one."""
 SPECK = 12
@@ -36,6 +38,8 @@ class Survey:
     """Pixels a frame; 0 where it could not be measured."""
     objects: float
     """In a frame, on average."""
+    strength: float
+    """How much the objects' pixels differ from the scene, in shares of full brightness."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,22 @@ def empty_scene(video: Video) -> UInt8[np.ndarray, "H W 3"]:
     return still
 
 
-def changes(picture: UInt8[np.ndarray, "H W 3"], still: UInt8[np.ndarray, "H W 3"]) -> Bool[np.ndarray, "H W"]:
-    """The pixels that clearly differ from the empty scene."""
-    apart = np.abs(picture.astype(np.float32) - still).max(-1) / 255
+def changes(
+    picture: UInt8[np.ndarray, "H W 3"], still: UInt8[np.ndarray, "H W 3"], strength: float
+) -> Bool[np.ndarray, "H W"]:
+    """The pixels that clearly differ from the empty scene; `strength` is what strong differences are."""
+    apart = difference(picture, still)
     noise = 1.48 * float(np.median(apart))
-    changed = ndimage.uniform_filter(apart, 3) > max(CLEARLY * noise, AT_LEAST)
+    changed = apart > max(CLEARLY * noise, NOTABLY * strength)
     opened: np.ndarray = ndimage.binary_closing(ndimage.binary_opening(changed), iterations=2)
     return opened
+
+
+def difference(picture: UInt8[np.ndarray, "H W 3"], still: UInt8[np.ndarray, "H W 3"]) -> Float[np.ndarray, "H W"]:
+    """Of each pixel with those around it from the empty scene, in shares of full brightness."""
+    apart: np.ndarray = picture.astype(np.float32) - still
+    smooth: np.ndarray = np.abs(ndimage.uniform_filter(apart, (3, 3, 0))).max(-1) / 255
+    return smooth
 
 
 def find_blobs(changed: Bool[np.ndarray, "H W"]) -> Blobs:
@@ -89,10 +102,13 @@ def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[f
     small = (max(1, round(video.size[0] * scale)), max(1, round(video.size[1] * scale)))
     scene = shrink(still, small)
 
-    def blobs_of(picture: UInt8[np.ndarray, "H W 3"]) -> Blobs:
-        return find_blobs(changes(shrink(picture, small), scene))
+    pictures = [shrink(picture, small) for picture in video.sample(SAMPLED)]
+    strength = float(np.percentile([difference(picture, scene) for picture in pictures], STRONG))
 
-    sampled = [blobs_of(picture) for picture in video.sample(SAMPLED)]
+    def blobs_of(picture: UInt8[np.ndarray, "H W 3"]) -> Blobs:
+        return find_blobs(changes(picture, scene, strength))
+
+    sampled = [blobs_of(picture) for picture in pictures]
     sizes = np.concatenate([blobs.size[blobs.whole] for blobs in sampled])
     areas = np.concatenate([blobs.area[blobs.whole] for blobs in sampled])
     if object_size is None and len(sizes) == 0:
@@ -105,12 +121,13 @@ def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[f
     else:
         height, width = object_size[0] * scale, object_size[1] * scale
     large = [blobs.area > LEAST * height * width for blobs in sampled]
-    row = [blobs_of(frame.picture) for frame in islice(video, WATCHED)]
+    row = [blobs_of(shrink(frame.picture, small)) for frame in islice(video, WATCHED)]
     speeds = [speed for before, after in pairwise(row) for speed in steps_between(before, after, (height, width))]
     return Survey(
         object_size=(height / scale, width / scale),
         speed=float(np.median(speeds)) / scale / video.selection.stride if speeds else 0.0,
         objects=float(np.mean([mask.sum() for mask in large])),
+        strength=strength,
     )
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from scalor.tracks import Tracks
-from scalor.video.shrinking import shrink, shrunken_size
+from scalor.video.shrinking import shrink, shrunken_size, strengthen
 from scalor.video.sources import Picture
 
 
@@ -32,6 +32,8 @@ class Lens:
     """Pixels of a frame for each pixel of the picture, along a side."""
     still: Picture | None = None
     """The region without objects, for models of a camera that stands still: it goes with every frame."""
+    contrast: float = 1.0
+    """How many times as strong as in the picture things differ from the still scene."""
 
     @property
     def corners(self) -> tuple[int, int, int, int]:
@@ -45,14 +47,17 @@ class Lens:
         return shrunken_size((y1 - y0, x1 - x0), self.scale)
 
     @cached_property
-    def behind(self) -> list[Float[Tensor, "3 h w"]]:
-        """What goes with every frame, if anything does."""
-        return [] if self.still is None else [self._shrunken(self.still)]
+    def behind(self) -> Picture | None:
+        """The still scene as it is seen, if there is one."""
+        return None if self.still is None else shrink(self.still, self.seen)
 
     def to_frame(self, picture: Picture) -> Float[Tensor, "C h w"]:
         """A whole picture as the model is to see it."""
         x0, y0, x1, y1 = self.corners
-        return torch.cat([self._shrunken(picture[y0:y1, x0:x1]), *self.behind])
+        small = shrink(picture[y0:y1, x0:x1], self.seen)
+        if self.behind is None:
+            return self._frame(small)
+        return torch.cat([self._frame(strengthen(small, self.behind, self.contrast)), self._frame(self.behind)])
 
     def to_original(self, tracks: Tracks) -> Tracks:
         """Tracks of a frame in pixels of the whole picture, without those whose centre lies in the repeated part."""
@@ -71,13 +76,15 @@ class Lens:
         """A frame that a model drew, in its place in a whole picture."""
         (x0, y0, x1, y1), (height, width) = self.corners, self.seen
         drawn = (frame[:, :height, :width].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
+        if self.behind is not None:
+            drawn = strengthen(drawn, self.behind, 1 / self.contrast)
         whole = around.copy()
         whole[y0:y1, x0:x1] = shrink(drawn, (y1 - y0, x1 - x0))
         return whole
 
-    def _shrunken(self, region: Picture) -> Float[Tensor, "3 h w"]:
+    def _frame(self, picture: Picture) -> Float[Tensor, "3 h w"]:
         # A copy: arrays that were read from a file may not be writable, and a tensor must be.
-        frame = torch.tensor(shrink(region, self.seen)).permute(2, 0, 1).float() / 255
+        frame = torch.tensor(picture).permute(2, 0, 1).float() / 255
         below, beside = (-side % step for side, step in zip(self.seen, self.cell, strict=True))
         return pad(frame, (0, beside, 0, below), mode="replicate") if below or beside else frame
 

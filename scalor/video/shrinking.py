@@ -1,4 +1,4 @@
-"""Pictures of another size: a pixel of a smaller one is the mean of what it covers."""
+"""Pictures as a model sees them: of another size, and with faint things made stronger."""
 
 import numpy as np
 import torch
@@ -21,3 +21,11 @@ def shrink(picture: Picture, size: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"
     resized = interpolate(pixels, size, mode="bilinear", antialias=True, align_corners=False)
     shrunken: np.ndarray = resized[0].permute(1, 2, 0).numpy()
     return shrunken
+
+
+def strengthen(picture: Picture, still: Picture, contrast: float) -> Picture:
+    """The picture with its difference from the still scene so many times as strong."""
+    if contrast == 1:
+        return picture
+    stronger: np.ndarray = still + contrast * (picture.astype(np.float32) - still)
+    return stronger.round().clip(0, 255).astype(np.uint8)

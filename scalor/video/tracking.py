@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from scalor.config import Config
+from scalor.config import Config, SceneConfig
 from scalor.errors import InputError
 from scalor.fitting.surveying import empty_scene
 from scalor.interface import Tracker
@@ -38,21 +38,23 @@ class Streaming(Protocol):
 
 
 def track_video(
-    tracker: Streaming, video: Video, results: ResultFolder, scale: float = 1.0, quiet: bool = False
+    tracker: Streaming, video: Video, results: ResultFolder, scene: SceneConfig | None = None, quiet: bool = False
 ) -> None:
     """Tracks every frame of the video and hands it to the results at once, with a progress bar unless `quiet`.
 
-    `scale` is that of the frames the tracker was fitted to.
+    `scene` says how the tracker's model saw the video that it was fitted to, if it was.
     """
     with tqdm(total=video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
-        for frame, tracks in follow(tracker, video, results.masks, scale):
+        for frame, tracks in follow(tracker, video, results.masks, scene):
             results.add(frame.picture, frame.seconds, frame.index, tracks)
             bar.update()
 
 
-def follow(tracker: Streaming, video: Video, masks: bool = False, scale: float = 1.0) -> Iterator[tuple[Frame, Tracks]]:
+def follow(
+    tracker: Streaming, video: Video, masks: bool = False, scene: SceneConfig | None = None
+) -> Iterator[tuple[Frame, Tracks]]:
     """Every frame with its whole picture, and what was seen in it, in pixels of the original video."""
-    lens = lens_for(tracker, video, scale)
+    lens = lens_for(tracker, video, scene)
     waiting: deque[Frame] = deque()
 
     def frames() -> Iterator[Float[Tensor, "C h w"]]:
@@ -64,12 +66,13 @@ def follow(tracker: Streaming, video: Video, masks: bool = False, scale: float =
         yield waiting.popleft(), lens.to_original(tracks)
 
 
-def lens_for(tracker: Streaming, video: Video, scale: float = 1.0) -> Lens:
+def lens_for(tracker: Streaming, video: Video, scene: SceneConfig | None = None) -> Lens:
     """Through which the tracker looks at the video."""
     if not isinstance(tracker, SCALOR):
         return Lens(video.full_size, video.selection.region)
     still = empty_scene(video) if tracker.config.still else None
-    return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still)
+    scale, contrast = (scene.scale, scene.contrast) if scene else (1.0, 1.0)
+    return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still, contrast)
 
 
 def slots_for(config: Config[Any], video: Video) -> int | None:

@@ -44,6 +44,21 @@ def test_size_speed_and_number_are_found(size: tuple[int, int], speed: int, tmp_
     assert found.objects == pytest.approx(2.4, abs=0.7)  # now and then one is out of view
 
 
+def test_faint_objects_are_found_and_made_stronger(tmp_path: Path) -> None:
+    pictures = np.load(film(tmp_path / "film.npy", (10, 10)))
+    scene = empty_scene(open_video(tmp_path / "film.npy"))
+    faint = scene + 0.1 * (pictures.astype(float) - scene)
+    np.save(tmp_path / "faint.npy", faint.round().astype(np.uint8))
+    video = open_video(tmp_path / "faint.npy")
+    found = survey(video, empty_scene(video))
+    assert found.object_size == pytest.approx((10, 10), abs=2.5)
+    config = choose(found, Choice(scale=1.0), video.size, "footage.npz")
+    assert 4 < config.scene.contrast <= 10
+    kept = keep(video, empty_scene(video), config, found.strength)
+    apart = np.abs(kept.frames.astype(int) - kept.stills).max(1)
+    assert np.percentile(apart, 99.5) > 60
+
+
 def test_a_still_video_is_told(tmp_path: Path) -> None:
     video = open_video(film(tmp_path / "film.npy", objects=0))
     with pytest.raises(InputError, match="shows nothing that moves"):
@@ -84,7 +99,9 @@ def test_slow_objects_are_seen_every_so_many_frames(speed: float, stride: int) -
 
 def test_all_frames_are_kept_with_the_spots_where_objects_are(tmp_path: Path) -> None:
     video = open_video(film(tmp_path / "film.npy"))
-    kept = keep(video, empty_scene(video), 0.5, (8, 4))
+    still = empty_scene(video)
+    config = choose(survey(video, still), Choice((16, 8), 0.5, 1), video.size, "footage.npz")
+    kept = keep(video, still, config, strength=0.5)
     assert kept.frames.shape == (60, 3, 48, 64)
     assert kept.starts.tolist() == [0]
     assert 100 < len(kept.spots) < 200
