@@ -18,6 +18,8 @@ CELLS = 2.5
 """Cells along a side of an object, at least."""
 AROUND = (2, 4)
 """Heights and widths of an object that a training clip spans."""
+SMALLEST_CLIP = 32
+"""Pixels along a side."""
 LENGTH = 10
 
 
@@ -39,10 +41,10 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
     object_size = (round(height * scale, 1), round(width * scale, 1))
     cell = (power_of_two_below(object_size[0] / CELLS), power_of_two_below(object_size[1] / CELLS))
     frame = tuple(
-        min(room // step, math.ceil(count * side / step)) * step
+        min(room // step, math.ceil(max(SMALLEST_CLIP, count * side) / step)) * step
         for count, side, step, room in zip(AROUND, object_size, cell, shrunken_size(size, scale), strict=True)
     )
-    slots = math.prod(AROUND) + 4
+    slots = round(math.prod(frame) / math.prod(object_size)) + 4
     scene = SceneConfig(
         kind="footage",
         frame=(frame[0], frame[1]),

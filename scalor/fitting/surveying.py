@@ -24,7 +24,7 @@ STRONG = 99.9
 """Percentile of the differences that strong ones reach."""
 LEAST = 0.15
 """Share of the area of an object's box below which a change is not one."""
-SPECK = 12
+SPECK = 8
 """Changes of fewer pixels are noise."""
 
 
