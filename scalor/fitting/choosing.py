@@ -14,6 +14,8 @@ STEP = 0.12
 LARGEST_STRIDE = 8
 STRENGTH, MOST_CONTRAST = 0.4, 10.0
 """How much objects should differ from the scene, in shares of full brightness, and what may be done for it."""
+SIGMA = 0.25
+"""Of an object of AREA pixels."""
 CELLS = 2.5
 """Cells along a side of an object, at least."""
 AROUND = (2, 4)
@@ -64,7 +66,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         size_range=0.5,
         inertia=True,
         still=True,
-        sigma=0.25,
+        sigma=sigma_for(math.prod(object_size)),
     )
     return Config(model, scene, scene, schedule(said.steps))
 
@@ -86,6 +88,12 @@ def schedule(steps: int) -> TrainConfig:
 def stride_for(speed: float, side: float) -> int:
     """So many frames of the video that an object moves by about STEP of its shorter side."""
     return 1 if speed == 0 else min(LARGEST_STRIDE, max(1, round(STEP * side / speed)))
+
+
+def sigma_for(area: float) -> float:
+    """The pixels' noise, so that an object is worth about as many nats whatever its size: with less, large ones fall apart
+    into pieces, with more, small ones are not worth their price (docs/log.md)."""
+    return round(max(0.1, SIGMA * math.sqrt(min(1.0, area / AREA))), 3)
 
 
 def contrast_for(strength: float) -> float:
