@@ -91,8 +91,8 @@ def stride_for(speed: float, side: float) -> int:
 
 
 def sigma_for(area: float) -> float:
-    """The pixels' noise, so that an object is worth about as many nats whatever its size: with less, large ones fall apart
-    into pieces, with more, small ones are not worth their price (docs/log.md)."""
+    """The pixels' noise, so that an object is worth about as many nats whatever its size: with less, large ones fall
+    apart into pieces, with more, small ones are not worth their price (docs/log.md)."""
     return round(max(0.1, SIGMA * math.sqrt(min(1.0, area / AREA))), 3)
 
 
