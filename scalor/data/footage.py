@@ -38,7 +38,7 @@ class Frames:
     """Frame, row and column of things that do not belong to the scene."""
 
     def save(self, path: Path) -> None:
-        np.savez(path, **vars(self))
+        np.savez_compressed(path, **vars(self))
 
     def beside(self, other: "Frames") -> "Frames":
         """The frames of other videos too. All must be of one size."""
