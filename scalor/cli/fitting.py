@@ -22,17 +22,18 @@ CHOSEN_FILE = "chosen.json"
 def fit(arguments: argparse.Namespace, words: list[str]) -> int:
     folder = open_folder(arguments.out or f"runs/{Path(arguments.video[0]).stem}")
     device = checkpoint.pick_device(arguments.device)
-    if arguments.resume and (folder / CHOSEN_FILE).exists():
-        config = Config.from_dict(json.loads((folder / CHOSEN_FILE).read_text())["config"])
+    chosen = folder / CHOSEN_FILE
+    if chosen.exists():
+        if not arguments.resume:
+            raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
         if words:
             raise InputError(f"{words[0]} is given with --resume: a run goes on with the settings it began with.")
+        config = Config.from_dict(json.loads(chosen.read_text())["config"])
     else:
-        if (folder / CHOSEN_FILE).exists() and not arguments.resume:
-            raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
         said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps)
         prepared = prepare(arguments.video, folder, part_asked_for(arguments), said, arguments.fps)
         config = overrides.apply(prepared.config, words)
-        write_text(folder / CHOSEN_FILE, as_json({"videos": arguments.video, "config": config.to_dict()}))
+        write_text(chosen, as_json({"videos": arguments.video, "config": config.to_dict()}))
         if not arguments.json:
             print(choice(prepared))
     result = train(config, folder, device, resume=(folder / checkpoint.RESUME_FILE).exists())

@@ -20,6 +20,7 @@ from scalor.data.hashing import key, uniform, whole
 from scalor.errors import InputError
 
 ANYWHERE_SHARE = 0.25
+"""Of the clips, so that empty parts of the scene are seen too."""
 SPOT, MOMENT, TOP, LEFT, MIRROR, ANYWHERE = range(6)
 
 

@@ -54,8 +54,8 @@ def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], config: Config, streng
             f"{video.name} shows nothing of about {object_size[0]:.0f}x{object_size[1]:.0f} px that moves: say another "
             "--object-size, or choose another part of it with --start, --end or --region."
         )
-    stretches_of_one = np.zeros(len(starts), int)
-    return Frames(np.stack(frames), scene.transpose(2, 0, 1)[None], np.array(starts), stretches_of_one, np.array(spots))
+    only_video = np.zeros(len(starts), int)
+    return Frames(np.stack(frames), scene.transpose(2, 0, 1)[None], np.array(starts), only_video, np.array(spots))
 
 
 def spread(count: int, room: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from scalor.errors import InputError
 from scalor.video import Video
-from scalor.video.shrinking import shrink
+from scalor.video.shrinking import shrink, shrunken_size
 
 SAMPLED = 60
 """Frames from which the empty scene is made: the median of each pixel."""
@@ -99,7 +99,7 @@ def find_blobs(changed: Bool[np.ndarray, "H W"]) -> Blobs:
 def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[float, float] | None = None) -> Survey:
     """What the video says, with an object's size taken for granted where it is given."""
     scale = min(1.0, WIDEST / max(video.size))
-    small = (max(1, round(video.size[0] * scale)), max(1, round(video.size[1] * scale)))
+    small = shrunken_size(video.size, scale)
     scene = shrink(still, small)
 
     pictures = [shrink(picture, small) for picture in video.sample(SAMPLED)]
