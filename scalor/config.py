@@ -156,6 +156,7 @@ class SceneConfig:
     scale: float = setting(1.0, "footage: pixels of a frame for each pixel of the video, along a side")
     stride: int = setting(1, "footage: frames of the video from one frame to the next")
     contrast: float = setting(1.0, "footage: how many times stronger than in the video things differ from the scene")
+    zoom: float = setting(1.0, "footage: clips are shown up to this many times larger or smaller")
 
     def __post_init__(self) -> None:
         kinds = ("shapes", "mnist", "replay", "footage")
@@ -178,7 +179,9 @@ class SceneConfig:
         require(all(0 <= d <= 9 for d in self.digits), "scene.digits", self.digits, "digits are 0 to 9")
         require(0 < self.scale < math.inf, "scene.scale", self.scale, "it must be positive and finite")
         require(self.stride > 0, "scene.stride", self.stride, "it must be at least 1")
-        require(1 <= self.contrast < math.inf, "scene.contrast", self.contrast, "it must be finite and at least 1")
+        for name in ("contrast", "zoom"):
+            value = getattr(self, name)
+            require(1 <= value < math.inf, f"scene.{name}", value, "it must be finite and at least 1")
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,8 @@ def mnist_occlusion() -> Config:
 @preset
 def shapes_ablation() -> Config:
     """6-36 shapes; switch model.rejection and model.attention off to repeat the paper's ablation."""
-    return density("shapes", (6, 36), 9.0, slots=48)
+    config = density("shapes", (6, 36), 9.0, slots=48)
+    return replace(config, train=replace(config.train, steps=8_000))
 
 
 @preset

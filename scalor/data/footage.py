@@ -1,8 +1,9 @@
 """Clips cut out of the frames of videos whose camera stands still.
 
 `Frames` are what `scalor fit` keeps of videos: shrunken frames, the scenes without objects, and the spots where
-something was seen that does not belong to them. Most clips are cut around such a spot, some anywhere. All of
-it is put on the device once; nothing in `clips` reads a tensor back.
+something was seen that does not belong to them. Most clips are cut around such a spot, some anywhere; they are mirrored
+and, with `zoom`, enlarged or shrunken, as if things went the other way and the camera stood nearer or farther. All
+of it is put on the device once; nothing in `clips` reads a tensor back.
 """
 
 from dataclasses import dataclass, fields
@@ -11,17 +12,17 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip, Truth
-from scalor.data.hashing import key, uniform, whole
+from scalor.data.hashing import between, key, uniform, whole
 from scalor.errors import InputError
 
 ANYWHERE_SHARE = 0.25
 """Of the clips, so that empty parts of the scene are seen too."""
-SPOT, MOMENT, TOP, LEFT, MIRROR, ANYWHERE = range(6)
+SPOT, MOMENT, TOP, LEFT, MIRROR, ANYWHERE, ZOOM = range(7)
 
 
 @dataclass(frozen=True)
@@ -102,22 +103,43 @@ class Footage:
         back = (uniform(keys, MOMENT) * length).long()
         first = torch.minimum(torch.maximum(moment - back, self.earliest[moment]), self.latest[moment])
 
-        def edge(draw: int, place: Tensor, side: int, room: int) -> Tensor:
-            """Where the clip begins: anywhere, or so that the place is inside."""
-            around = (place - (uniform(keys, draw) * side).long()).clamp(0, room - side)
-            return torch.where(anywhere, (uniform(keys, draw) * (room - side + 1)).long(), around)
+        zoom = (self.config.zoom ** between(keys, ZOOM, -1, 1)).clamp(min=max(height / rows, width / columns))
 
-        top, left = edge(TOP, spot[:, 1], height, rows), edge(LEFT, spot[:, 2], width, columns)
-        across = torch.arange(width, device=index.device)
+        def edge(draw: int, place: Tensor, side: Tensor, room: int) -> Tensor:
+            """Where the clip begins: anywhere, or so that the place is inside."""
+            drawn = uniform(keys, draw)
+            around = (place - (drawn * side).long()).clamp(min=0)
+            start = torch.where(anywhere, (drawn * (room - side + 1)).long(), around)
+            return torch.minimum(start, room - side)
+
+        top, left = edge(TOP, spot[:, 1], height / zoom, rows), edge(LEFT, spot[:, 2], width / zoom, columns)
+        across, down = (torch.arange(side, device=index.device) for side in (width, height))
         mirrored = uniform(keys, MIRROR)[:, None] < 0.5
-        x = (left[:, None] + torch.where(mirrored, width - 1 - across, across))[:, None, None, None]  # [B, 1, 1, 1, w]
-        y = (top[:, None] + torch.arange(height, device=index.device))[:, None, None, :, None]
+        across = torch.where(mirrored, width - 1 - across, across)
+        x = (left[:, None] + (across + 0.5) / zoom[:, None] - 0.5)[:, None, None, None]  # [B, 1, 1, 1, w]
+        y = (top[:, None] + (down + 0.5) / zoom[:, None] - 0.5)[:, None, None, :, None]
         t = (first[:, None] + torch.arange(length, device=index.device))[:, :, None, None, None]
-        colour = torch.arange(3, device=index.device)[:, None, None]
-        seen = self.frames[t, colour, y, x]  # [B, T, 3, h, w]
-        video = self.video[first][:, None, None, None, None]
-        behind = self.stills[video, colour, y, x].expand_as(seen)
-        return Clip(torch.cat([seen, behind], 2).float() / 255, nobody(seen))
+        seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
+        behind = between_pixels(self.stills, self.video[first][:, None, None, None, None], y, x).expand_as(seen)
+        return Clip(torch.cat([seen, behind], 2) / 255, nobody(seen))
+
+
+def between_pixels(
+    pictures: UInt8[Tensor, "N 3 H W"], number: Int[Tensor, "B T 1 1 1"], y: Tensor, x: Tensor
+) -> Float[Tensor, "B T 3 h w"]:
+    """Colours at places between pixels, of the pictures with these numbers."""
+    rows, columns = pictures.shape[2:]
+    colour = torch.arange(3, device=number.device)[:, None, None]
+    y, x = y.clamp(0, rows - 1), x.clamp(0, columns - 1)
+    top, left = y.long(), x.long()
+    bottom, right = (top + 1).clamp(max=rows - 1), (left + 1).clamp(max=columns - 1)
+
+    def row(at: Tensor) -> Tensor:
+        here, there = (pictures[number, colour, at, place].float() for place in (left, right))
+        return torch.lerp(here, there, (x - left).expand_as(here))
+
+    above = row(top)
+    return torch.lerp(above, row(bottom), (y - top).expand_as(above))
 
 
 def nobody(frames: Tensor) -> Truth:

@@ -13,8 +13,10 @@ from scalor.config import Config
 from scalor.errors import InputError
 from scalor.presets import get_preset
 
-CURVE_POINTS = 28
+CURVE_POINTS = 16
 """Evaluations during a training whose progress is shown."""
+CURVE_CLIPS = 32
+"""Unseen clips in each of them."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Setting:
         config = get_preset(self.preset or self.name)
         train = replace(config.train, seed=seed)
         if self.curve:
-            train = replace(train, evaluate_every=max(1, train.steps // CURVE_POINTS))
+            every = max(1, train.steps // CURVE_POINTS)
+            train = replace(train, evaluate_every=every, evaluate_clips=CURVE_CLIPS)
         model = replace(
             config.model,
             rejection=self.rejection and config.model.rejection,

@@ -48,6 +48,23 @@ def test_a_clip_is_one_piece_of_the_video_with_the_scene_behind_it(config: Scene
         assert abs(np.diff(columns, axis=2).flat[0]) == 1  # or mirrored
 
 
+def test_zoomed_clips_are_larger_and_smaller_pieces_of_the_video(config: SceneConfig) -> None:
+    clips = Scenes(replace(config, zoom=1.5), seed=0).clips(0, 200).frames * 255
+    rows, columns = clips[:, :, 1], clips[:, :, 2]
+    steps = rows.diff(dim=2).flatten(1).median(1).values
+    assert steps.min() < 0.72
+    assert steps.max() > 1.4
+    assert columns.diff(dim=3).abs().flatten(1).median(1).values.allclose(steps, atol=1e-3)
+    assert rows.min() >= 0
+    assert rows.max() <= ROWS - 1
+    assert clips[:, :, 0].diff(dim=1).allclose(torch.ones(()))  # in time as before
+
+
+def test_zoom_one_leaves_every_pixel_as_it_is(config: SceneConfig) -> None:
+    numbers = Scenes(config, seed=0).clips(0, 50).frames * 255
+    assert torch.allclose(numbers, numbers.round(), atol=1e-4)
+
+
 def test_no_clip_goes_over_the_end_of_a_stretch(config: SceneConfig) -> None:
     first = cut(config)[:, 0, 0, 0, 0] % 20
     assert set(first.tolist()) <= {0, 1, 4, 5, 6}
