@@ -44,9 +44,12 @@ def warm(configs: Sequence[Config[Any]], device: torch.device, quiet: bool = Fal
 
 
 def short(config: Config[Any]) -> Config[Any]:
-    """The same model, batch and precision on two frames of anything: what is compiled depends on no more."""
+    """The same model, batch and precision on two frames of anything with as many channels: what is compiled depends on
+    no more."""
     train = TrainConfig(steps=1, batch=config.train.batch, precision=config.train.precision, lengths=((0, 2),))
-    scene = SceneConfig(frame=config.scene.frame, length=2)
+    footage = config.scene.footage
+    kind = "footage" if footage else "shapes"
+    scene = SceneConfig(kind=kind, frame=config.scene.frame, length=2, footage=footage)
     return replace(config, scene=scene, test=scene, train=train)
 
 

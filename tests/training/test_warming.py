@@ -58,3 +58,11 @@ def test_what_is_compiled_has_the_model_batch_and_precision_of_the_training() ->
         config.train.precision,
     )
     assert Config.from_dict(short.to_dict()) == short
+
+
+def test_frames_of_a_video_are_compiled_for_with_the_still_scene_behind_them() -> None:
+    """The model sees six channels there."""
+    config = get_preset("shapes-md")
+    scene = replace(config.scene, kind="footage", footage="runs/mine/footage.npz")
+    short = warming.short(replace(config, model=replace(config.model, still=True), scene=scene))
+    assert (short.scene.kind, short.scene.footage, short.model.still) == ("footage", "runs/mine/footage.npz", True)
