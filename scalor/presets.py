@@ -260,7 +260,7 @@ def shapes_thousand() -> Config:
 
 COMPARED_ON = (
     *("shapes-tiny", "shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-background"),
-    *("mnist-vld", "mnist-ld", "mnist-md"),
+    *("mnist-vld", "mnist-ld", "mnist-md", "grand-central-replay"),
 )
 """Presets whose scenes other systems are trained on too."""
 
@@ -319,11 +319,6 @@ def whole_frames(config: Config) -> TrainConfig:
     )
 
 
-compare("sqair", sqair, SQAIR_ON)
-compare("vrnn", vrnn)
-compare("vae", vae)
-
-
 STATION = SceneConfig(kind="replay", frame=(128, 128), objects=(2, 64), size=9.0)
 """Walkers of about 15x5 px along real tracks: semi-synthetic (`scalor.data.replay`)."""
 
@@ -377,3 +372,8 @@ def grand_central_replay() -> Config:
         sigma=0.1,
     )
     return Config(model=model, scene=STATION, test=STATION, train=ours.train)
+
+
+compare("sqair", sqair, SQAIR_ON)
+compare("vrnn", vrnn)
+compare("vae", vae)

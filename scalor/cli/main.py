@@ -186,7 +186,7 @@ def parser() -> Parser:
     reproduce.add_argument(
         "table",
         nargs="+",
-        help="tracking, likelihood, ablation, generation, efficiency, generalisation, or all of them: all; "
+        help="tracking, likelihood, ablation, generation, efficiency, generalisation, replay, or all of them: all; "
         "figures draws the pictures of finished trainings into docs/pictures/results; page writes docs/results.md and "
         "the results in README.md",
     )
@@ -194,7 +194,7 @@ def parser() -> Parser:
         "--setting",
         nargs="+",
         default=[],
-        help="presets to measure, such as md, vhd, mnist-md, background (none given: all of the table)",
+        help="presets to measure, such as md, vhd, mnist-md, sqair-vld (none given: all of the table)",
     )
     reproduce.add_argument(
         "--seeds", type=natural, nargs="+", metavar="SEED", default=[0, 1, 2], help="seeds to train with"

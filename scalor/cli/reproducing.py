@@ -85,9 +85,16 @@ def headline(cell: Cell, document: Document) -> str:
         case "generation":
             mse, centre = (document["forecast"][name] for name in ("mse", "centre"))
             return f"{len(mse)} frames ahead: MSE {mse[-1]:.4f}, centres {number(centre[-1], 2)} px off"
+        case "replay":
+            likely = f"semi-synthetic: NLL {number(metrics['nll'], 3)} nats per pixel"
+            return f"{likely}, {motas(metrics)}" if "strict_mota" in metrics else likely
         case _:
-            strict, paper, iou = (number(metrics[f"{gate}_mota"], 3) for gate in ("strict", "paper", "iou"))
-            return f"MOTA strict {strict}, paper {paper}, IoU {iou}"
+            return motas(metrics)
+
+
+def motas(metrics: Document) -> str:
+    strict, paper, iou = (number(metrics[f"{gate}_mota"], 3) for gate in ("strict", "paper", "iou"))
+    return f"MOTA strict {strict}, paper {paper}, IoU {iou}"
 
 
 def number(value: float | None, digits: int) -> str:

@@ -1,17 +1,19 @@
 """What there is to reproduce: the tables, and the settings of each.
 
-A setting is a preset by its name; the ablation's four are one preset with mechanisms switched off, and those of the
-classical trackers are presets whose scenes these trackers are tested on. On the command line `shapes-` may be left out:
-`md` is `shapes-md`, `paper-md` is `paper-shapes-md`, `md-classical-colour` is `shapes-md-classical-colour`.
+A setting is a preset by its name, of SCALOR or of a system it is compared with. The ablation's four are one preset with
+mechanisms switched off; those of the classical trackers are presets whose scenes these trackers are tested on; where
+inference is timed, a preset has a setting for each kind of device. On the command line `shapes-` may be left out: `md`
+is `shapes-md`, `sqair-vld` is `sqair-shapes-vld`, `md-classical-colour` is `shapes-md-classical-colour`.
 """
 
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from scalor.config import Config
 from scalor.errors import InputError
-from scalor.presets import get_preset
+from scalor.presets import PRESETS, get_preset
 
 CURVE_POINTS = 16
 """Evaluations during a training whose progress is shown."""
@@ -34,23 +36,43 @@ class Setting:
     """Its training is evaluated on the way."""
     detect: str = ""
     """Nothing is trained: the classical tracker that detects in this way is measured."""
+    device: str = ""
+    """The kind of device that inference is timed on; none given: it is not timed."""
 
     @property
     def system(self) -> str:
-        return f"classical, {self.detect}" if self.detect else "SCALOR"
+        return f"classical, {self.detect}" if self.detect else SYSTEMS[get_preset(self.preset or self.name).system]
 
-    def config(self, seed: int) -> Config:
-        config = get_preset(self.preset or self.name)
+    def config(self, seed: int) -> Config[Any]:
+        config: Config[Any] = get_preset(self.preset or self.name)
         train = replace(config.train, seed=seed)
         if self.curve:
             every = max(1, train.steps // CURVE_POINTS)
             train = replace(train, evaluate_every=every, evaluate_clips=CURVE_CLIPS)
-        model = replace(
-            config.model,
-            rejection=self.rejection and config.model.rejection,
-            attention=self.attention and config.model.attention,
-        )
-        return replace(config, model=model, train=train)
+        switched_off = {name: False for name in ("rejection", "attention") if not getattr(self, name)}
+        return replace(config, model=replace(config.model, **switched_off), train=train)
+
+
+SYSTEMS = {"scalor": "SCALOR", "vrnn": "VRNN", "sqair": "SQAIR", "vae": "sequential VAE"}
+DEVICES = {"cuda": "GPU", "cpu": "CPU"}
+"""How a page calls them."""
+
+
+def of_system(system: str, scenes: str) -> str:
+    """The setting of a system that is trained on the scenes of one of SCALOR's."""
+    return scenes if system == "scalor" else f"{system}-{scenes}"
+
+
+def scenes_of(name: str) -> str:
+    """SCALOR's setting with the scenes of another system's, or of the paper's configuration."""
+    first, _, rest = name.partition("-")
+    return rest if first in ("paper", *SYSTEMS) else name
+
+
+def all_systems(*scenes: str) -> tuple[str, ...]:
+    """The settings of every system that can be trained on the scenes."""
+    names = [of_system(system, one) for one in scenes for system in SYSTEMS]
+    return tuple(name for name in names if name in PRESETS)
 
 
 COMPARED = ("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-vhd", "shapes-background")
@@ -63,30 +85,58 @@ def classical(name: str, detect: str) -> str:
     return f"{name}-classical-{detect}"
 
 
+def timed(name: str, device: str) -> str:
+    """The setting of a preset whose inference is timed on a kind of device."""
+    return f"{name}-{DEVICES[device].lower()}"
+
+
+DENSITIES = ("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "mnist-vld", "mnist-ld", "mnist-md")
+"""Scenes on which likelihoods are compared."""
+SQAIR_TRACKS = ("sqair-shapes-vld", "sqair-shapes-ld", "sqair-mnist-vld")
+TIMED = ("shapes-md", "sqair-shapes-vld")
+"""Whose weights are timed. SQAIR has none for medium density, but no weight depends on the number of slots."""
+REPLAY = "grand-central-replay"
+
+OURS = (
+    Setting("shapes-vld", "shapes VLD"),
+    Setting("shapes-ld", "shapes LD"),
+    Setting("shapes-md", "shapes MD"),
+    Setting("shapes-hd", "shapes HD"),
+    Setting("shapes-vhd", "shapes VHD"),
+    Setting("mnist-vld", "MNIST VLD", curve=True),
+    Setting("mnist-ld", "MNIST LD"),
+    Setting("mnist-md", "MNIST MD"),
+    Setting("shapes-background", "shapes HD, moving background"),
+    Setting("shapes-length", "shapes MD, 20 frames"),
+    Setting("paper-shapes-md", "shapes MD, the paper's configuration, our code"),
+    Setting("paper-shapes-hd", "shapes HD, the paper's configuration, our code"),
+    Setting("paper-shapes-vhd", "shapes VHD, the paper's configuration, our code"),
+    Setting("shapes-ablation", "rejection and attention", curve=True),
+    Setting("shapes-ablation-rejection", "rejection alone", "shapes-ablation", attention=False, curve=True),
+    Setting("shapes-ablation-attention", "attention alone", "shapes-ablation", rejection=False, curve=True),
+    Setting("shapes-ablation-neither", "neither", "shapes-ablation", False, False, curve=True),
+    Setting("shapes-crowd", "more objects: 15-25, then 50-60"),
+    Setting("mnist-unseen", "other digits: 0-5, then 6-9"),
+    Setting("shapes-dense-discovery", "10-15 new shapes at three frames"),
+    Setting("mnist-occlusion", "digits that cross each other often"),
+    Setting(REPLAY, "Grand Central, semi-synthetic replay"),
+)
+
+
+def theirs(ours: Setting) -> list[Setting]:
+    """The other systems on the scenes of a setting."""
+    others = {of_system(system, ours.name): called for system, called in SYSTEMS.items() if system != "scalor"}
+    return [
+        Setting(name, f"{ours.label}, {called}", curve=ours.curve) for name, called in others.items() if name in PRESETS
+    ]
+
+
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("shapes-vld", "shapes VLD"),
-        Setting("shapes-ld", "shapes LD"),
-        Setting("shapes-md", "shapes MD"),
-        Setting("shapes-hd", "shapes HD"),
-        Setting("shapes-vhd", "shapes VHD"),
-        Setting("mnist-vld", "MNIST VLD", curve=True),
-        Setting("mnist-ld", "MNIST LD"),
-        Setting("mnist-md", "MNIST MD"),
-        Setting("shapes-background", "shapes HD, moving background"),
-        Setting("shapes-length", "shapes MD, 20 frames"),
-        Setting("paper-shapes-md", "shapes MD, the paper's configuration, our code"),
-        Setting("paper-shapes-hd", "shapes HD, the paper's configuration, our code"),
-        Setting("paper-shapes-vhd", "shapes VHD, the paper's configuration, our code"),
-        Setting("shapes-ablation", "rejection and attention", curve=True),
-        Setting("shapes-ablation-rejection", "rejection alone", "shapes-ablation", attention=False, curve=True),
-        Setting("shapes-ablation-attention", "attention alone", "shapes-ablation", rejection=False, curve=True),
-        Setting("shapes-ablation-neither", "neither", "shapes-ablation", False, False, curve=True),
-        Setting("shapes-crowd", "more objects: 15-25, then 50-60"),
-        Setting("mnist-unseen", "other digits: 0-5, then 6-9"),
-        Setting("shapes-dense-discovery", "10-15 new shapes at three frames"),
-        Setting("mnist-occlusion", "digits that cross each other often"),
+        *OURS,
+        *(other for ours in OURS if ours.name in (*DENSITIES, REPLAY) for other in theirs(ours)),
+        *(Setting(timed(name, device), name, name, device=device) for name in TIMED for device in DEVICES),
         *(Setting(classical(name, way), name, name, detect=way) for name in COMPARED for way in CLASSICAL),
     )
 }
@@ -95,17 +145,22 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tracking": (
         *("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-vhd", "mnist-vld", "mnist-ld", "mnist-md"),
         *("shapes-background", "shapes-length", "paper-shapes-md", "paper-shapes-hd", "paper-shapes-vhd"),
+        *SQAIR_TRACKS,
         *(classical(name, way) for name in COMPARED for way in CLASSICAL),
     ),
-    "likelihood": (*("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "mnist-vld", "mnist-ld", "mnist-md"),),
+    "likelihood": all_systems(*DENSITIES),
     "ablation": (
         *("shapes-ablation", "shapes-ablation-rejection", "shapes-ablation-attention", "shapes-ablation-neither"),
     ),
     "generation": ("shapes-md", "shapes-background", "mnist-md"),
-    "efficiency": ("shapes-md", "mnist-vld"),
+    "efficiency": (
+        *(timed(name, device) for name in TIMED for device in DEVICES),
+        *("mnist-vld", "sqair-mnist-vld"),
+    ),
     "generalisation": (
         *("shapes-crowd", "mnist-unseen", "shapes-dense-discovery", "mnist-occlusion", "shapes-length"),
     ),
+    "replay": all_systems(REPLAY),
 }
 
 
@@ -118,7 +173,7 @@ class Cell:
     seed: int
 
     @property
-    def config(self) -> Config:
+    def config(self) -> Config[Any]:
         return self.setting.config(self.seed)
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scalor.errors import InputError
+from scalor.reproduce.catalogue import DEVICES
 from scalor.reproduce.results import Document, read_all
 from scalor.visual.plots import Line, Panel
 
@@ -47,20 +48,25 @@ def ablation_curves(results: Path) -> list[list[Panel]]:
 
 
 def efficiency_curves(results: Path) -> list[list[Panel]]:
-    """Time of a frame against the number of objects, and error against the time of training; a line for each system."""
-    systems: dict[str, dict[str, list[Point]]] = {}
-    for one in read_table(results, "efficiency", ("system", "speed", "training")):
-        points = systems.setdefault(one["system"], {"speed": [], "training": []})
-        for kind in points:
-            points[kind] += one[kind]
+    """Time of a frame against the number of objects on every kind of device, and error against the time of training;
+    a line for each system."""
+    documents = read_table(results, "efficiency", ("system", "device", "speed", "training"))
 
-    def panel(kind: str, x_label: str, y_label: str, *keys: str) -> Panel:
-        lines = [mean_line(name, points[kind], *keys) for name, points in systems.items() if points[kind]]
-        return Panel(x_label, y_label, lines, log_x=True, log_y=True)
+    def lines(device: str | None, kind: str, *keys: str) -> list[Line]:
+        systems: dict[str, list[Point]] = {}
+        for one in documents:
+            if one["device"] == device and one[kind]:
+                systems.setdefault(one["system"], []).extend(one[kind])
+        return [mean_line(name, points, *keys) for name, points in systems.items()]
 
+    def panel(title: str, x_label: str, y_label: str, shown: list[Line]) -> Panel:
+        return Panel(x_label, y_label, shown, title, log_x=True, log_y=True)
+
+    speeds = {called: lines(device, "speed", "objects", "ms_per_frame") for device, called in DEVICES.items()}
+    progress = lines(None, "training", "seconds", "mse", "step")
     panels = [
-        panel("speed", "objects", "milliseconds per frame", "objects", "ms_per_frame"),
-        panel("training", "seconds of training", "squared error", "seconds", "mse", "step"),
+        *(panel(f"inference, {on}", "objects", "milliseconds per frame", shown) for on, shown in speeds.items()),
+        panel("training, MNIST VLD", "seconds of training", "squared error", progress),
     ]
     return [[panel for panel in panels if panel.lines]]
 

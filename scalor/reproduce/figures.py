@@ -46,6 +46,8 @@ GALLERY = 4
 """Objects' own pictures are shown in a grid of this side."""
 ZOOM, APART = 32, 3
 """A crossing is shown in a window of this side, scene pixels, and from so many frames before it to as many after."""
+PLOT_INCHES = (8.0, 2.7)
+"""Width of a plot, and height of each of its rows."""
 
 Picture = UInt8[np.ndarray, "H W 3"]
 Models = Mapping[str, SCALOR]
@@ -360,7 +362,12 @@ def of_model(preset: str, picture: Callable[[SCALOR, str], Picture]) -> Figure:
 
 
 def of_results(rows: Callable[[Path], list[list[Panel]]]) -> Figure:
-    return Figure((), lambda models, results, out: save_plot(out, rows(results)))
+    def draw(models: Models, results: Path, out: Path) -> None:
+        panels = rows(results)
+        width, height = PLOT_INCHES
+        save_plot(out, panels, (width / max(1, len(panels[0])), height))
+
+    return Figure((), draw)
 
 
 def of_two_models(plain: str, scenic: str, picture: Callable[[SCALOR, SCALOR], Picture]) -> Figure:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,8 @@ from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
-from scalor.model.scalor import SCALOR
+from scalor.interface import Model
+from scalor.presets import get_preset
 from scalor.reproduce.catalogue import Cell
 from scalor.reproduce.results import Document, Order
 from scalor.training import checkpoint
@@ -24,6 +26,8 @@ from scalor.training import checkpoint
 FORECAST_LENGTH = 20
 """Frames of a clip of which five are observed and the rest imagined."""
 OBJECTS = (4, 8, 16, 32, 64)
+TIMED_SCENES = "shapes-md"
+"""The preset of the shapes that every timed system sees."""
 TIMED_FRAMES = 60
 """Of which the later half counts: the first finds all objects, and on a GPU a graph is captured after some more."""
 
@@ -50,7 +54,7 @@ def measure_classical(cell: Cell, order: Order) -> Document:
 
 def document(cell: Cell, order: Order, figures: Document, training: Document | None, seconds: float) -> Document:
     asked = order.asked(cell)
-    here = checkpoint.provenance(cell.config, 0, order.device if training else torch.device("cpu"))
+    here = checkpoint.provenance(cell.config, 0, order.device_of(cell))
     return {
         "table": cell.table,
         "setting": cell.setting.name,
@@ -69,12 +73,12 @@ def document(cell: Cell, order: Order, figures: Document, training: Document | N
     }
 
 
-def load(folder: Path, order: Order, slots: int | None = None) -> SCALOR:
-    model: SCALOR = checkpoint.load(folder / checkpoint.MODEL_FILE, order.device, slots)
+def load(folder: Path, order: Order) -> Model:
+    model: Model = checkpoint.load(folder / checkpoint.MODEL_FILE, order.device)
     return model
 
 
-def evaluate(model: SCALOR, config: Config, order: Order, nll_samples: int = 0) -> Document:
+def evaluate(model: Model, config: Config[Any], order: Order, nll_samples: int = 0) -> Document:
     return report.evaluate(model, config, order.clips, nll_samples=nll_samples).to_dict()
 
 
@@ -87,11 +91,11 @@ def likelihood(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def ablation(cell: Cell, folder: Path, order: Order) -> Document:
-    model = load(folder, order)
+    config = cell.config
     return {
-        "rejection": model.config.rejection,
-        "attention": model.config.attention,
-        "metrics": evaluate(model, cell.config, order),
+        "rejection": config.model.rejection,
+        "attention": config.model.attention,
+        "metrics": evaluate(load(folder, order), config, order),
         "evaluations": evaluations(folder),
     }
 
@@ -113,10 +117,16 @@ def generalisation(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def efficiency(cell: Cell, folder: Path, order: Order) -> Document:
-    """Inference time where the setting has no curve, and progress by training time where it has one."""
-    if cell.setting.curve:
-        return {"speed": [], "training": evaluations(folder)}
-    return {"speed": [speed(folder, cell.config, objects, order) for objects in OBJECTS], "training": []}
+    """Inference time where the setting is about a device, and else progress by training time."""
+    if not cell.setting.device:
+        return {"device": None, "speed": [], "training": evaluations(folder)}
+    device = order.device_of(cell)
+    speeds = [speed(folder, objects, device) for objects in OBJECTS]
+    return {"device": device.type, "threads": torch.get_num_threads(), "speed": speeds, "training": []}
+
+
+def replay(cell: Cell, folder: Path, order: Order) -> Document:
+    return {"semi_synthetic": True, **likelihood(cell, folder, order)}
 
 
 def evaluations(folder: Path) -> list[Document]:
@@ -130,11 +140,11 @@ def evaluations(folder: Path) -> list[Document]:
     return [json.loads(line) for line in lines]
 
 
-def speed(folder: Path, config: Config, objects: int, order: Order) -> Document:
+def speed(folder: Path, objects: int, device: torch.device) -> Document:
     """Milliseconds from the moment a frame is handed over to the moment its tracks are there; one stream."""
-    model = load(folder, order, slots=objects)
-    scene = replace(config.test, objects=(objects, objects), length=TIMED_FRAMES)
-    frames = Scenes(scene, report.TEST_SEED, "test", order.device).clips(0).frames[0]
+    model = checkpoint.load_tracker(folder / checkpoint.MODEL_FILE, device, slots=objects)
+    scene = replace(get_preset(TIMED_SCENES).test, objects=(objects, objects), length=TIMED_FRAMES)
+    frames = Scenes(scene, report.TEST_SEED, "test", device).clips(0).frames[0]
     times, tracks = [], []
     with warnings.catch_warnings(action="ignore"):  # all slots may be full
         stream = model.stream(iter(frames))
@@ -158,4 +168,5 @@ MEASURES: dict[str, Callable[[Cell, Path, Order], Document]] = {
     "generation": generation,
     "efficiency": efficiency,
     "generalisation": generalisation,
+    "replay": replay,
 }

@@ -66,5 +66,8 @@ def whole_page(documents: Sequence[Document], folder: Path) -> str:
 def readme_part(documents: Sequence[Document]) -> str:
     """The tracking table in short, and the way to all the others."""
     own = [document for document in documents if document["table"] == "tracking"]
-    more = "Likelihood, ablation, generation, efficiency, generalisation: [docs/results.md](docs/results.md)."
+    more = (
+        "Likelihood beside VRNN, SQAIR and a sequential VAE, ablation, generation, efficiency, generalisation, a "
+        "semi-synthetic replay of Grand Central: [docs/results.md](docs/results.md)."
+    )
     return "\n".join([*short_tracking(own), "", origin(own, "tracking"), "", more]) + "\n"

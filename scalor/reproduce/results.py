@@ -31,11 +31,16 @@ class Order:
     def path(self, cell: Cell) -> Path:
         return self.results / cell.table / f"{cell.name}.json"
 
+    def device_of(self, cell: Cell) -> torch.device:
+        """What a cell is measured on: what it is about, or else what is there."""
+        on_cpu = cell.setting.device == "cpu" or cell.setting.detect
+        return torch.device("cpu") if on_cpu else self.device
+
     def asked(self, cell: Cell) -> Document:
         """What a result depends on; one that was made with all of this the same need not be made again."""
         return {
             "clips": None if cell.table == "efficiency" else self.clips,
-            "nll_samples": self.nll_samples if cell.table == "likelihood" else 0,
+            "nll_samples": self.nll_samples if cell.table in ("likelihood", "replay") else 0,
             "config": cell.config.to_dict(),
         }
 

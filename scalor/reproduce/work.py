@@ -4,13 +4,14 @@ It may be stopped at any moment: the same command goes on from there.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tqdm import tqdm
 
 from scalor.data.mnist import load_digits
+from scalor.data.replay import data_folder
 from scalor.errors import InputError
 from scalor.files import open_folder
 from scalor.reproduce import results
@@ -45,7 +46,9 @@ def work(cells: Sequence[Cell], order: Order) -> Outcome:
         claim(folder, option)
     found = {cell: results.kept(cell, order) for cell in cells}
     missing = [cell for cell in cells if found[cell] is None]
-    here, left_out = with_their_data(missing, nothing_else=all(needs_digits(cell) for cell in cells))
+    here, left_out = possible(missing, order)
+    if left_out and not here and len(missing) == len(cells):
+        raise InputError(" ".join(left_out))
     trainings = {cell: locate(cell.config, order.runs) for cell in here if not cell.setting.detect}
     broken: list[str] = []
 
@@ -67,11 +70,11 @@ def work(cells: Sequence[Cell], order: Order) -> Outcome:
             if cell.setting.detect:
                 make(cell, measure_classical(cell, order))
         finish({training for training in trainings.values() if training.finished})
-        untrained = [training for training in dict.fromkeys(trainings.values()) if not training.finished]
-        for first in range(0, len(untrained), TOGETHER):
-            batch = untrained[first : first + TOGETHER]
+        begun, plan = 0, batches(trainings)
+        for batch in plan:
+            begun += len(batch)
             names = ", ".join(training.folder.name for training in batch)
-            tqdm.write(f"training {names} ({first + len(batch)} of {len(untrained)})", file=sys.stderr)
+            tqdm.write(f"training {names} ({begun} of {sum(map(len, plan))})", file=sys.stderr)
             sentences = train(batch, order)
             broken += sentences.values()
             finish(set(batch) - set(sentences))
@@ -91,27 +94,57 @@ def train(batch: Sequence[Training], order: Order) -> dict[Training, str]:
     return sentences
 
 
-def with_their_data(cells: Sequence[Cell], nothing_else: bool) -> tuple[list[Cell], list[str]]:
-    """The cells whose pictures can be had, and a sentence about the others.
-
-    Where nothing else was asked for, that sentence is the error.
-    """
-    needing = [cell for cell in cells if needs_digits(cell)]
-    if not needing:
-        return list(cells), []
-    try:
-        for split in ("train", "test"):
-            load_digits(split)
-    except InputError as error:
-        if nothing_else:
-            raise
-        names = ", ".join(dict.fromkeys(cell.setting.name for cell in needing))
-        return [cell for cell in cells if cell not in needing], [f"{names}: left out; {error}"]
-    return list(cells), []
+def batches(trainings: Mapping[Cell, Training]) -> list[list[Training]]:
+    """Those that are not finished, as they are trained: side by side, but alone where their progress is timed."""
+    untrained = [training for training in dict.fromkeys(trainings.values()) if not training.finished]
+    alone = {training for cell, training in trainings.items() if cell.table == "efficiency" and not cell.setting.device}
+    together = [training for training in untrained if training not in alone]
+    return [
+        *(together[first : first + TOGETHER] for first in range(0, len(together), TOGETHER)),
+        *([training] for training in untrained if training in alone),
+    ]
 
 
-def needs_digits(cell: Cell) -> bool:
-    return "mnist" in (cell.config.scene.kind, cell.config.test.kind)
+def possible(cells: Sequence[Cell], order: Order) -> tuple[list[Cell], list[str]]:
+    """The cells that can be made here, and a sentence about the others for each thing that is missing."""
+    here, left_out = list(cells), []
+    for needs, check in NEEDS:
+        needing = [cell for cell in here if needs(cell)]
+        if not needing:
+            continue
+        try:
+            check(order)
+        except InputError as error:
+            names = ", ".join(dict.fromkeys(cell.setting.name for cell in needing))
+            left_out.append(f"{names}: left out; {error}")
+            here = [cell for cell in here if cell not in needing]
+    return here, left_out
+
+
+def shows(kind: str) -> Callable[[Cell], bool]:
+    return lambda cell: kind in (cell.config.scene.kind, cell.config.test.kind)
+
+
+def find_digits(order: Order) -> None:
+    for split in ("train", "test"):
+        load_digits(split)
+
+
+def find_station(order: Order) -> None:
+    data_folder()
+
+
+def find_gpu(order: Order) -> None:
+    if order.device.type != "cuda":
+        raise InputError(f"device is '{order.device}': this is measured on a GPU; call it with --device cuda there.")
+
+
+NEEDS: tuple[tuple[Callable[[Cell], bool], Callable[[Order], None]], ...] = (
+    (shows("mnist"), find_digits),
+    (shows("replay"), find_station),
+    (lambda cell: cell.setting.device == "cuda", find_gpu),
+)
+"""What not every place has: who needs it, and a look for it that raises where it is missing."""
 
 
 def claim(folder: Path, option: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reproduce.fakes import document, write
-from reproduce.small import shrink_presets
+from reproduce.small import shrink_presets, write_station
 from torch import Tensor
 
 from scalor.cli.main import main
@@ -76,6 +76,18 @@ def test_what_is_left_out_is_said(say: Say, tmp_path: Path, monkeypatch: pytest.
     assert "put the MNIST files there." in say("reproduce", "tracking", "--setting", "mnist-md", *SMALL).complaint
 
 
+def test_a_replay_is_told_of_as_semi_synthetic(say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_station(tmp_path)
+    monkeypatch.setenv("SCALOR_DATA", str(tmp_path))
+    spoken = say("reproduce", "replay", *SMALL)
+    assert spoken.code == 0
+    ours, *others = spoken.out.splitlines()
+    assert ours.split()[:4] == ["replay", "grand-central-replay-seed0", "semi-synthetic:", "NLL"]
+    assert "MOTA strict" in ours
+    assert len(others) == 2
+    assert all("semi-synthetic: NLL" in line and "MOTA" not in line for line in others)
+
+
 def test_the_page_is_written_from_the_results(say: Say) -> None:
     Path("README.md").write_text(f"{page.BEGIN}\n{page.END}\n")
     write(Path("figures"), document("tracking", "shapes-md"))
@@ -112,7 +124,7 @@ def test_the_help_tells_tables_options_and_defaults(capsys: pytest.CaptureFixtur
     assert ended.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     for words in (
-        "tracking, likelihood, ablation, generation, efficiency, generalisation",
+        "tracking, likelihood, ablation, generation, efficiency, generalisation, replay",
         "(default: [0, 1, 2])",
         "(default: runs)",
         "(default: results)",

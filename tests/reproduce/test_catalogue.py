@@ -6,7 +6,18 @@ import pytest
 
 from scalor.errors import InputError
 from scalor.presets import PRESETS, get_preset
-from scalor.reproduce.catalogue import CLASSICAL, COMPARED, CURVE_POINTS, SETTINGS, TABLES, choose
+from scalor.reproduce.catalogue import (
+    CLASSICAL,
+    COMPARED,
+    CURVE_POINTS,
+    DENSITIES,
+    DEVICES,
+    SETTINGS,
+    SYSTEMS,
+    TABLES,
+    choose,
+    scenes_of,
+)
 from scalor.reproduce.runs import differing_field
 
 
@@ -42,6 +53,7 @@ def test_all_is_every_table_in_order() -> None:
         ("paper-shapes-vhd", "paper-shapes-vhd"),
         ("background", "shapes-background"),
         ("length", "shapes-length"),
+        ("sqair-vld", "sqair-shapes-vld"),
         ("md-classical-colour", "shapes-md-classical-colour"),
     ],
 )
@@ -50,9 +62,9 @@ def test_the_word_shapes_may_be_left_out(said: str, meant: str) -> None:
 
 
 def test_a_setting_is_measured_in_those_tables_that_have_it() -> None:
-    assert names(["tracking", "efficiency", "ablation"], ["md"]) == [
+    assert names(["tracking", "generation", "ablation"], ["md"]) == [
         "tracking/shapes-md-seed0",
-        "efficiency/shapes-md-seed0",
+        "generation/shapes-md-seed0",
     ]
 
 
@@ -67,8 +79,8 @@ def test_nothing_is_measured_twice() -> None:
         (["pages"], [], "table is 'pages': there is no such table here; did you mean page."),
         (["tracking"], ["mdd"], "setting is 'mdd': there is no such setting here; did you mean md."),
         (["ablation"], ["neither"], "setting is 'neither': there is no such setting here; did you mean "),
-        (["efficiency"], ["vhd"], "setting is 'vhd': there is no such setting here; did you mean "),
-        (["efficiency"], ["zzz"], "choose from md, mnist-vld, shapes-md."),
+        (["efficiency"], ["md"], "setting is 'md': there is no such setting here; did you mean md-"),
+        (["generation"], ["zzz"], "choose from md, mnist-md, background, shapes-md, shapes-background."),
     ],
 )
 def test_an_unknown_name_suggests_another(tables: list[str], settings: list[str], sentence: str) -> None:
@@ -86,6 +98,33 @@ def test_classical_trackers_are_measured_once_on_the_scenes_of_the_presets() -> 
         assert cell.config.test == get_preset(cell.setting.preset).test
 
 
+def test_likelihoods_are_of_every_system_on_every_density_that_it_can_be_trained_on() -> None:
+    found = {system: [] for system in SYSTEMS.values()}
+    for name in TABLES["likelihood"]:
+        found[SETTINGS[name].system].append(scenes_of(name))
+    assert found["SCALOR"] == found["VRNN"] == found["sequential VAE"] == list(DENSITIES)
+    assert found["SQAIR"] == ["shapes-vld", "shapes-ld", "mnist-vld"]
+
+
+def test_other_systems_are_trained_on_the_same_scenes_and_those_of_whole_frames_twice_as_much() -> None:
+    for name in (*TABLES["likelihood"], *TABLES["replay"]):
+        setting = SETTINGS[name]
+        config, ours = setting.config(5), SETTINGS[scenes_of(name)].config(5)
+        assert SYSTEMS[config.system] == setting.system
+        assert (config.scene, config.test, config.train.seed) == (ours.scene, ours.test, 5)
+        more = 2 if config.system in ("vrnn", "vae") else 1
+        assert (config.train.steps, config.train.batch) == (more * ours.train.steps, more * ours.train.batch)
+
+
+def test_inference_is_timed_on_every_kind_of_device_with_the_weights_of_a_preset() -> None:
+    timed = [SETTINGS[name] for name in TABLES["efficiency"] if SETTINGS[name].device]
+    assert {(setting.system, setting.device) for setting in timed} == {
+        (system, device) for system in ("SCALOR", "SQAIR") for device in DEVICES
+    }
+    for setting in timed:
+        assert differing_field(setting.config(0), get_preset(setting.preset)) is None
+
+
 def test_the_ablation_is_one_preset_with_mechanisms_switched_off() -> None:
     configs = {cell.setting.name: cell.config for cell in choose(["ablation"], [], [0])}
     switches = {name: (config.model.rejection, config.model.attention) for name, config in configs.items()}
@@ -101,6 +140,6 @@ def test_the_ablation_is_one_preset_with_mechanisms_switched_off() -> None:
 
 
 def test_evaluations_on_the_way_make_no_other_training() -> None:
-    (cell,) = choose(["efficiency"], ["mnist-vld"], [0])
-    assert cell.config.train.evaluate_every > 0
-    assert differing_field(cell.config, get_preset("mnist-vld")) is None
+    for cell in choose(["efficiency"], ["mnist-vld", "sqair-mnist-vld"], [0]):
+        assert cell.config.train.evaluate_every > 0
+        assert differing_field(cell.config, get_preset(cell.setting.name)) is None

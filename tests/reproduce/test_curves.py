@@ -66,20 +66,28 @@ def test_seeds_are_averaged_step_by_step(tmp_path: Path) -> None:
     assert line.y == pytest.approx([0.2, 0.4])
 
 
-def test_efficiency_has_a_line_for_each_system_that_was_measured(tmp_path: Path) -> None:
-    speed = [{"objects": 4, "ms_per_frame": 1.0}, {"objects": 64, "ms_per_frame": 2.0}]
-    put(tmp_path, "efficiency", "shapes-md", system="SCALOR", speed=speed, training=[])
+def test_efficiency_has_a_line_for_each_system_on_each_device_that_was_measured(tmp_path: Path) -> None:
+    for system, device, time in (("SCALOR", "cuda", 1.0), ("SQAIR", "cuda", 9.0), ("SCALOR", "cpu", 50.0)):
+        speed = [{"objects": 4, "ms_per_frame": time}, {"objects": 64, "ms_per_frame": 2 * time}]
+        put(tmp_path, "efficiency", f"{system}-{device}", system=system, device=device, speed=speed, training=[])
     for seed, late in ((0, 10.0), (1, 30.0)):
         points = [{"step": 1, "seconds": 1.0, "mse": 0.1}, {"step": 2, "seconds": late, "mse": 0.01}]
-        put(tmp_path, "efficiency", "mnist-vld", seed, system="SCALOR", speed=[], training=points)
-    put(tmp_path, "efficiency", "other", system="another", speed=[{"objects": 4, "ms_per_frame": 9.0}], training=[])
-    ((frame, training),) = efficiency_curves(tmp_path)
-    assert (lines(frame)["SCALOR"].x, lines(frame)["SCALOR"].y) == ([4, 64], [1.0, 2.0])
-    assert lines(frame)["another"].y == [9.0]
+        put(tmp_path, "efficiency", "mnist-vld", seed, system="SCALOR", device=None, speed=[], training=points)
+    ((gpu, cpu, training),) = efficiency_curves(tmp_path)
+    assert [panel.title for panel in (gpu, cpu)] == ["inference, GPU", "inference, CPU"]
+    assert (lines(gpu)["SCALOR"].x, lines(gpu)["SCALOR"].y) == ([4, 64], [1.0, 2.0])
+    assert lines(gpu)["SQAIR"].y == [9.0, 18.0]
+    assert {name: line.y for name, line in lines(cpu).items()} == {"SCALOR": [50.0, 100.0]}
     (line,) = training.lines
     assert (line.name, line.x, line.y) == ("SCALOR", [1.0, 20.0], [0.1, 0.01])
-    assert frame.log_x
-    assert training.log_x
+    assert all(panel.log_x for panel in (gpu, cpu, training))
+
+
+def test_a_device_that_nothing_was_measured_on_has_no_panel(tmp_path: Path) -> None:
+    speed = [{"objects": 4, "ms_per_frame": 1.0}]
+    put(tmp_path, "efficiency", "a", system="SCALOR", device="cpu", speed=speed, training=[])
+    ((cpu,),) = efficiency_curves(tmp_path)
+    assert cpu.title == "inference, CPU"
 
 
 def test_predictions_are_shown_beside_their_baselines_for_each_setting(tmp_path: Path) -> None:

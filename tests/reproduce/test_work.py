@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 from scalor import InputError
@@ -25,7 +26,7 @@ from scalor.training import checkpoint, loop
 from scalor.training.loop import Job, train_together
 from scalor.training.step import TrainingStep
 
-from .small import STEPS, cell, order, shrink_presets, write_digits
+from .small import STEPS, cell, order, shrink_presets, write_digits, write_station
 
 
 @pytest.fixture(autouse=True)
@@ -111,28 +112,71 @@ def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]
         cell("likelihood", "md"),
         cell("ablation", "ablation-neither"),
         cell("generation", "md"),
-        cell("efficiency", "md"),
+        cell("efficiency", "md-cpu"),
+        cell("efficiency", "sqair-vld-cpu"),
         cell("efficiency", "mnist-vld"),
         cell("generalisation", "crowd"),
         cell("generalisation", "dense-discovery"),
     ]
     outcome = work(cells, order(tmp_path))
-    likely, ablated, generated, fast, learnt, crowd, dense = outcome.documents.values()
+    likely, ablated, generated, fast, slow, learnt, crowd, dense = outcome.documents.values()
     assert isinstance(likely["metrics"]["nll"], float)
     assert likely["evaluation_provenance"]["nll_samples"] == 1
     assert (ablated["rejection"], ablated["attention"]) == (False, False)
     assert [line["step"] for line in ablated["evaluations"]] == [2, 4]
     assert len(generated["forecast"]["mse"]) == len(generated["forecast"]["centre_constant_velocity"]) == 15
-    assert [row["objects"] for row in fast["speed"]] == [1, 2]
-    assert all(row["ms_per_frame"] > 0 for row in fast["speed"])
-    assert fast["system"] == "SCALOR"
+    for timed in (fast, slow):
+        assert [row["objects"] for row in timed["speed"]] == [1, 2]
+        assert all(row["ms_per_frame"] > 0 for row in timed["speed"])
+        assert (timed["device"], timed["threads"]) == ("cpu", torch.get_num_threads())
+    assert (fast["system"], slow["system"]) == ("SCALOR", "SQAIR")
     assert [line["step"] for line in learnt["training"]] == [2, 4]
     assert learnt["training"][0]["seconds"] < learnt["training"][-1]["seconds"]
     assert crowd["metrics"]["strict_objects"] != crowd["metrics_as_trained"]["strict_objects"]
     assert "metrics_as_trained" not in dense  # tested on the scenes that it was trained on
-    (side_by_side,) = trained
+    side_by_side, alone = trained
     assert len(side_by_side) == len(set(side_by_side)) == 5  # the same shapes-md for three tables
     assert likely["training_provenance"]["side_by_side"] == 5
+    assert alone == ["mnist-vld-seed0"]  # its time is what is shown
+    assert learnt["training_provenance"]["side_by_side"] == 1
+
+
+def test_all_systems_are_trained_side_by_side_and_measured_in_the_same_way(
+    tmp_path: Path, trained: list[list[str]]
+) -> None:
+    names = ("vld", "vrnn-vld", "sqair-vld", "vae-vld")
+    cells = [cell("likelihood", name) for name in names]
+    outcome = work([*cells, cell("tracking", "sqair-vld")], order(tmp_path, nll_samples=3))
+    assert outcome.broken == []
+    assert trained == [[f"{one.setting.name}-seed0" for one in cells]]
+    *likely, tracked = outcome.documents.values()
+    assert [document["system"] for document in likely] == ["SCALOR", "VRNN", "SQAIR", "sequential VAE"]
+    for one, document in zip(cells, likely, strict=True):
+        assert document["asked"]["config"]["system"] == one.config.system
+        assert document["metrics"]["nll_samples"] == document["evaluation_provenance"]["nll_samples"] == 3
+        assert isinstance(document["metrics"]["nll"], float)
+        assert ("strict_mota" in document["metrics"]) == (document["system"] in ("SCALOR", "SQAIR"))
+        assert document["training_provenance"]["side_by_side"] == 4
+    assert (tracked["system"], tracked["preset"]) == ("SQAIR", "sqair-shapes-vld")
+    assert {"strict_mota", "hota", "count_mae"} <= set(tracked["metrics"])
+    assert work(cells, order(tmp_path, nll_samples=3)).kept == set(cells)
+
+
+def test_a_replay_has_tracks_and_likelihoods_and_says_that_it_is_semi_synthetic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_station(tmp_path)
+    monkeypatch.setenv("SCALOR_DATA", str(tmp_path))
+    outcome = work(choose(["replay"], [], [0]), order(tmp_path, nll_samples=2))
+    assert outcome.broken == []
+    ours, vrnn, vae = outcome.documents.values()
+    assert [one["system"] for one in (ours, vrnn, vae)] == ["SCALOR", "VRNN", "sequential VAE"]
+    for one in (ours, vrnn, vae):
+        assert one["semi_synthetic"] is True
+        assert isinstance(one["metrics"]["nll"], float)
+        assert one["asked"]["nll_samples"] == one["metrics"]["nll_samples"] == 2
+    assert {"paper_mota", "strict_mota", "iou_mota", "hota", "strict_idf1", "count_mae"} <= set(ours["metrics"])
+    assert "hota" not in vrnn["metrics"]
 
 
 # What is not made again -------------------------------------------------------------------------------
@@ -323,6 +367,32 @@ def test_without_mnist_its_settings_are_left_out_or_refused(tmp_path: Path, monk
     assert "put the MNIST files there." in sentence
     with pytest.raises(InputError, match="put the MNIST files there"):
         work(cells[:1], order(tmp_path))
+
+
+def test_without_its_data_a_replay_is_left_out_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCALOR_DATA", str(tmp_path))
+    monkeypatch.setenv("SCALOR_MNIST", str(tmp_path / "none"))
+    replay = choose(["replay"], [], [0])
+    digits, shapes = cell("tracking", "mnist-md"), cell("tracking", "md")
+    outcome = work([*replay, digits, shapes], order(tmp_path))
+    assert list(outcome.documents) == [shapes]
+    assert [sentence.split(":")[0] for sentence in outcome.left_out] == [
+        "mnist-md",
+        "grand-central-replay, vrnn-grand-central-replay, vae-grand-central-replay",
+    ]
+    assert "there is no grand_central/" in outcome.left_out[1]
+    with pytest.raises(InputError, match=r"put the MNIST files there.* there is no grand_central/"):
+        work([*replay, digits], order(tmp_path))
+
+
+def test_times_of_a_gpu_are_measured_on_one_alone(tmp_path: Path, trained: list[list[str]]) -> None:
+    on_gpu = cell("efficiency", "md-gpu")
+    with pytest.raises(InputError, match=r"^shapes-md-gpu: left out; device is 'cpu': .* call it with --device cuda"):
+        work([on_gpu], order(tmp_path))
+    assert trained == []
+    on_cpu = cell("efficiency", "md-cpu")
+    there = order(tmp_path, device=torch.device("cuda:1"))
+    assert [str(there.device_of(one)) for one in (on_gpu, on_cpu)] == ["cuda:1", "cpu"]
 
 
 def test_a_folder_that_cannot_be_is_refused_by_its_option(tmp_path: Path) -> None:
