@@ -135,7 +135,7 @@ def shapes_hd() -> Config:
     config = density("shapes", (50, 64), 6.5, slots=72, cells=32)
     # Half of them touch others: a longer training, and proposals that are rejected later (docs/log.md).
     model = replace(config.model, rejection_overlap=0.5)
-    return replace(config, model=model, train=replace(config.train, steps=20_000))
+    return replace(config, model=model, train=replace(config.train, steps=18_000))
 
 
 @preset
