@@ -18,13 +18,13 @@ from torch import Tensor
 from tqdm import tqdm
 
 from scalor.baselines.detecting import DETECTORS, Detector, Picture
-from scalor.baselines.linking import PATIENCE, Followed, Habits, Linker
 from scalor.baselines.moving import MotionDetector
 from scalor.config import SceneConfig, require
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
 from scalor.evaluation.report import TEST_SEED
+from scalor.linking import PATIENCE, Followed, Habits, Linker
 from scalor.model.frames import check_frames
 from scalor.tracks import Tracks, join_tracks
 

@@ -6,13 +6,14 @@ of the training split, never on test clips.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import ndimage
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+
+from scalor.linking import Detections
 
 Picture = Float[np.ndarray, "3 H W"]
 Labels = Int[np.ndarray, "H W"]
@@ -31,17 +32,6 @@ RIM = 0.8
 """A pixel fainter than this share of its brightest neighbour is a blurred rim. Objects differ less in brightness."""
 RIM_WIDTH = 1.5
 """Pixels."""
-
-
-class Detections(NamedTuple):
-    """M objects of a frame."""
-
-    box: Float[np.ndarray, "M 4"]
-    """x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1)."""
-    area: Int[np.ndarray, " M"]
-    """Pixels."""
-    colour: Float[np.ndarray, "M 3"]
-    """Brightest channel 1; all zero where the way is blind to colour."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ class Detector:
         labels = keep(labels, areas(labels) >= SMALLEST * self.size[0] * self.size[1])
         colour = means(tints(picture), labels) if self.way == "colour" else np.zeros((labels.max(), 3))
         labels = with_rims(labels, outside)
-        return Detections(boxes(labels), areas(labels), colour)
+        return Detections(boxes(labels), colour)
 
     def pieces(self, tint: Picture, outside: Bool[np.ndarray, "H W"]) -> Labels:
         """Neighbours of one colour; single pixels are mixtures of two objects and left out."""

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
-from scalor.baselines.detecting import SMALLEST, Detections, Labels, Picture, areas, boxes, connected, keep, means
+from scalor.baselines.detecting import SMALLEST, Labels, Picture, areas, boxes, connected, keep, means
+from scalor.linking import Detections
 
 DETAIL = 12
 """Objects whose narrower side has at least twice so many pixels are looked at in a coarser picture."""
@@ -57,7 +58,7 @@ class MotionDetector:
         picture = shrink(picture, self.coarse)
         labels = self.blobs(picture)
         box, blob = apart(labels, expected / self.coarse, self.size)
-        return Detections(box * self.coarse, areas(labels)[blob] * self.coarse**2, means(picture, labels)[blob])
+        return Detections(box * self.coarse, means(picture, labels)[blob])
 
     def blobs(self, picture: Picture) -> Labels:
         """What moves and hangs together: an object each, or several that touch."""

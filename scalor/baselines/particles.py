@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from scalor.baselines.linking import GATE, PATIENCE
 from scalor.config import require
 from scalor.errors import InputError
+from scalor.linking import GATE, PATIENCE
 from scalor.model.frames import check_frames
 from scalor.tracks import Tracks
 

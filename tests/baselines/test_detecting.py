@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from scalor.baselines.detecting import Detections, Detector, threshold
+from scalor.baselines.detecting import Detector, threshold
+from scalor.linking import Detections
 
 WAYS = ("colour", "foreground")
 RED, GREEN = (1.0, 0.1, 0.1), (0.1, 1.0, 0.1)
@@ -22,10 +23,8 @@ def find(way: str, frame: np.ndarray, background: np.ndarray | None = None) -> D
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_square_has_its_own_box_and_area(way: str) -> None:
-    found = find(way, picture((5, 9, RED)))
-    assert found.box.tolist() == [[5, 9, 13, 17]]
-    assert found.area.tolist() == [64]
+def test_a_square_has_its_own_box(way: str) -> None:
+    assert find(way, picture((5, 9, RED))).box.tolist() == [[5, 9, 13, 17]]
 
 
 def test_touching_squares_come_apart_by_colour_alone() -> None:
@@ -73,7 +72,7 @@ def test_a_known_background_is_no_object() -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_black_holds_nothing(way: str) -> None:
     found = find(way, picture())
-    assert (found.box.shape, found.area.shape, found.colour.shape) == ((0, 4), (0,), (0, 3))
+    assert (found.box.shape, found.colour.shape) == ((0, 4), (0, 3))
 
 
 def test_the_threshold_parts_two_groups_and_ignores_faint_noise() -> None:

@@ -7,11 +7,11 @@ split, never on test clips.
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from scalor.baselines.detecting import Detections
 from scalor.evaluation.matching import assign, centre_distances
 
 GATE = 1.0
@@ -35,6 +35,15 @@ Motion = Float[np.ndarray, "K 2 2"]
 """Of x and of y: the position and the velocity, pixels."""
 Spread = Float[np.ndarray, "K 2 2"]
 """Their covariance, the same for x and for y."""
+
+
+class Detections(NamedTuple):
+    """M objects of a frame."""
+
+    box: Float[np.ndarray, "M 4"]
+    """x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1)."""
+    colour: Float[np.ndarray, "M 3"]
+    """Brightest channel 1; all zero where colours are not to be looked at."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,8 @@ class Followed:
     """Frames since the last detection."""
     sightings: Int[np.ndarray, " K"]
     """Detections so far."""
+    detection: Int[np.ndarray, " K"]
+    """The one of this frame, -1 for none."""
 
     @property
     def centre(self) -> Float[np.ndarray, "K 2"]:
@@ -92,7 +103,7 @@ class Linker:
         self.unit = math.sqrt(object_size[0] * object_size[1])
         self.frame = np.array(frame[::-1], dtype=float)
         self.begun = self.frames = 0
-        nothing = Detections(np.zeros((0, 4)), np.zeros(0, int), np.zeros((0, 3)))
+        nothing = Detections(np.zeros((0, 4)), np.zeros((0, 3)))
         self.followed = self.begin(nothing, np.zeros(0, int))
 
     def step(self, found: Detections) -> Followed:
@@ -139,7 +150,7 @@ class Linker:
         tint[seen] += self.habits.size_rate * (colour - tint[seen])
         missed = np.where(seen, 0, before.missed + 1)
         in_view = ((motion[:, :, 0] >= 0) & (motion[:, :, 0] <= self.frame)).all(1)
-        after = Followed(before.id, motion, spread, size, tint, missed, before.sightings + seen)
+        after = Followed(before.id, motion, spread, size, tint, missed, before.sightings + seen, partner)
         return after.select(seen | ((missed <= self.habits.patience) & in_view))
 
     def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> Followed:
@@ -155,6 +166,7 @@ class Linker:
             colour=found.colour[rows],
             missed=np.zeros(len(rows), int),
             sightings=np.ones(len(rows), int),
+            detection=rows,
         )
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalor.baselines.detecting import Detections
-from scalor.baselines.linking import COLOUR_GATE, EARLY, GATE, Habits, Linker, predict, update
+from scalor.linking import COLOUR_GATE, EARLY, GATE, Detections, Habits, Linker, predict, update
 
 SIZE = 10.0
 FRAME = (100, 100)
@@ -17,7 +16,7 @@ BLIND = (0.0, 0.0, 0.0)
 def detections(*centres: tuple[float, float], colour: tuple[float, float, float] = BLIND) -> Detections:
     middle = np.array(centres, dtype=float).reshape(-1, 2)
     box = np.concatenate([middle - SIZE / 2, middle + SIZE / 2], 1)
-    return Detections(box, np.full(len(box), 100), np.tile(colour, (len(box), 1)))
+    return Detections(box, np.tile(colour, (len(box), 1)))
 
 
 def linker() -> Linker:
