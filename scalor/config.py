@@ -119,7 +119,12 @@ class ModelConfig:
 
     @property
     def channels(self) -> int:
-        """Of a frame: its colours, and those of the still scene behind it where there is one."""
+        """Of a frame: its colours, and where the camera stands still those of the scene behind it and a ruler."""
+        return 7 if self.still else 3
+
+    @property
+    def seen_channels(self) -> int:
+        """Of a frame as the networks see it."""
         return 6 if self.still else 3
 
     @property
@@ -154,6 +159,9 @@ class SceneConfig:
     digits: tuple[int, ...] = setting((), "mnist: the digits that appear (none given: all ten)")
     footage: str = setting("", "footage: the file that `scalor fit` keeps a video's frames in")
     scale: float = setting(1.0, "footage: pixels of a frame for each pixel of the video, along a side")
+    perspective: tuple[float, float] = setting(
+        (1.0, 1.0), "footage: size of objects at the video's upper and lower edge, in sizes of a typical one"
+    )
     stride: int = setting(1, "footage: frames of the video from one frame to the next")
     contrast: float = setting(1.0, "footage: how many times stronger than in the video things differ from the scene")
     zoom: float = setting(1.0, "footage: clips are shown up to this many times larger or smaller")
@@ -178,6 +186,12 @@ class SceneConfig:
         )
         require(all(0 <= d <= 9 for d in self.digits), "scene.digits", self.digits, "digits are 0 to 9")
         require(0 < self.scale < math.inf, "scene.scale", self.scale, "it must be positive and finite")
+        require(
+            max(self.perspective) > 0 and all(map(math.isfinite, self.perspective)),
+            "scene.perspective",
+            self.perspective,
+            "both must be finite, and one of them positive",
+        )
         require(self.stride > 0, "scene.stride", self.stride, "it must be at least 1")
         for name in ("contrast", "zoom"):
             value = getattr(self, name)

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from scalor.cli import overrides
 from scalor.cli.main import as_json, print_json
 from scalor.cli.seeing import part_asked_for
@@ -13,6 +15,7 @@ from scalor.errors import InputError
 from scalor.files import open_folder
 from scalor.fitting.choosing import Choice
 from scalor.fitting.fit import Prepared, prepare
+from scalor.perspective import FLAT, Perspective, sizes_at
 from scalor.training import checkpoint
 from scalor.training.loop import train, write_text
 
@@ -61,9 +64,15 @@ def choice(prepared: Prepared) -> str:
             f"{found.objects:.1f} in a frame, speed {speed}",
             f"the model    sees them at {model.object_size[0]:g}x{model.object_size[1]:g} px "
             f"(--scale {scene.scale:g}), every {ordinal(scene.stride)} frame (--stride {scene.stride})",
+            *([f"perspective  {near_and_far(scene.perspective)}"] if scene.perspective != FLAT else []),
             f"learns from  {prepared.frames} frames, in clips of {scene.frame[0]}x{scene.frame[1]} px",
         ]
     )
+
+
+def near_and_far(perspective: Perspective) -> str:
+    top, bottom = sizes_at(np.array([0.0, 1.0]), 1, perspective)
+    return f"objects are {top:.1f} times as large at the upper edge, {bottom:.1f} times at the lower one"
 
 
 def ordinal(number: int) -> str:

@@ -19,6 +19,7 @@ from scalor.config import SceneConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.hashing import between, key, uniform, whole
 from scalor.errors import InputError
+from scalor.perspective import FULL, sizes_at
 
 ANYWHERE_SHARE = 0.25
 """Of the clips, so that empty parts of the scene are seen too."""
@@ -92,6 +93,7 @@ class Footage:
         self.frames, self.stills = put(kept.frames), put(kept.stills)
         self.video = put(kept.videos[stretch].astype(np.int64))
         self.spots = put(kept.spots.astype(np.int64))
+        self.sizes = put(sizes_at(np.arange(height) + 0.5, height, config.perspective).astype(np.float32))
         self.earliest, self.latest = put(earliest.astype(np.int64)), put(latest.astype(np.int64))
 
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
@@ -121,7 +123,11 @@ class Footage:
         t = (first[:, None] + torch.arange(length, device=index.device))[:, :, None, None, None]
         seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
         behind = between_pixels(self.stills, self.video[first][:, None, None, None, None], y, x).expand_as(seen)
-        return Clip(torch.cat([seen, behind], 2) / 255, nobody(seen))
+        sizes = zoom[:, None, None, None, None] * self.sizes[y.long().clamp(0, rows - 1)]
+        return Clip(
+            torch.cat([seen / 255, behind / 255, (sizes / FULL).clamp(max=1).expand_as(seen[:, :, :1])], 2),
+            nobody(seen),
+        )
 
 
 def between_pixels(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.fitting.surveying import Survey
+from scalor.perspective import FLAT
 from scalor.video.shrinking import shrunken_size
 
 AREA = 320.0
@@ -23,6 +24,8 @@ AROUND = (2, 4)
 SMALLEST_CLIP = 32
 """Pixels along a side."""
 LENGTH = 10
+SIZE_RANGE, SIZE_RANGE_IN_PERSPECTIVE = 0.5, 0.3
+"""How much sizes vary. Less leaves no room for two in one box, once the near and the far are equally large."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         size=math.sqrt(math.prod(object_size)),
         footage=footage,
         scale=scale,
+        perspective=found.perspective,
         stride=stride,
         contrast=contrast_for(found.strength),
     )
@@ -63,7 +67,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         slots=slots,
         proposals=slots // 2,
         object_size=object_size,
-        size_range=0.5,
+        size_range=SIZE_RANGE if found.perspective == FLAT else SIZE_RANGE_IN_PERSPECTIVE,
         inertia=True,
         still=True,
         sigma=sigma_for(math.prod(object_size)),

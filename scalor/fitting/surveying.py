@@ -1,14 +1,15 @@
 """What a video says of itself before anything is learned: the empty scene, and how large, fast and many its objects
 are. The camera must stand still."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice, pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
-from scipy import ndimage
+from scipy import ndimage, stats
 
 from scalor.errors import InputError
+from scalor.perspective import FLAT, Perspective, sizes_at
 from scalor.video import Video
 from scalor.video.shrinking import shrink, shrunken_size
 
@@ -26,6 +27,12 @@ LEAST = 0.15
 """Share of the area of an object's box below which a change is not one."""
 SPECK = 8
 """Changes of fewer pixels are noise."""
+MANY, AGREEING = 40, 0.7
+"""Things seen, and the rank correlation of their height and their place, that make a perspective."""
+ALIKE = 0.3
+"""How far apart the logarithms of height by width of single things may be."""
+APART = 0.1
+"""Things are compared that are farther apart than this share of the picture's height."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class Survey:
     """In a frame, on average."""
     strength: float
     """How much the objects' pixels differ from the scene, in shares of full brightness."""
+    perspective: Perspective
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,9 @@ class Blobs:
     area: Int[np.ndarray, " N"]
     whole: Bool[np.ndarray, " N"]
     """Whether it lies inside the picture, not at its border."""
+
+
+BLOB_FIELDS = tuple(field.name for field in fields(Blobs))
 
 
 def empty_scene(video: Video) -> UInt8[np.ndarray, "H W 3"]:
@@ -109,15 +120,16 @@ def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[f
         return find_blobs(changes(picture, scene, strength))
 
     sampled = [blobs_of(picture) for picture in pictures]
-    sizes = np.concatenate([blobs.size[blobs.whole] for blobs in sampled])
-    areas = np.concatenate([blobs.area[blobs.whole] for blobs in sampled])
-    if object_size is None and len(sizes) == 0:
+    seen = Blobs(*(np.concatenate([getattr(blobs, name)[blobs.whole] for blobs in sampled]) for name in BLOB_FIELDS))
+    if object_size is None and len(seen.area) == 0:
         raise InputError(
             f"{video.name} shows nothing that moves: choose another part of it with --start, --end or --region, or "
             "say --object-size if the objects are very small."
         )
+    perspective = find_perspective(seen, small[0])
     if object_size is None:
-        height, width = (weighted_median(sizes[:, side], np.sqrt(areas)) for side in (0, 1))
+        grown = sizes_at(seen.centre[:, 1], small[0], perspective)
+        height, width = (weighted_median(seen.size[:, side] / grown, np.sqrt(seen.area)) for side in (0, 1))
     else:
         height, width = object_size[0] * scale, object_size[1] * scale
     large = [blobs.area > LEAST * height * width for blobs in sampled]
@@ -128,7 +140,30 @@ def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[f
         speed=float(np.median(speeds)) / scale / video.selection.stride if speeds else 0.0,
         objects=float(np.mean([mask.sum() for mask in large])),
         strength=strength,
+        perspective=perspective,
     )
+
+
+def find_perspective(seen: Blobs, height: int) -> Perspective:
+    """A line through the heights of things by their rows, as the median of all pairs has it. Pieces of things, and
+    several that touch, have another shape than most. Flat where there is none."""
+    if len(seen.area) < MANY:
+        return FLAT
+    shape, extent = np.log(seen.size[:, 0] / seen.size[:, 1]), seen.size.prod(1)
+    single = np.abs(shape - weighted_median(shape, seen.area)) < ALIKE
+    single &= seen.area > LEAST * weighted_median(extent, seen.area)
+    tall, row = seen.size[single, 0], seen.centre[single, 1]
+    if len(tall) < MANY or np.ptp(tall) == 0 or stats.spearmanr(row, tall).statistic < AGREEING:
+        return FLAT
+    one, other = np.triu_indices(len(row), 1)
+    apart = row[other] - row[one]
+    far = np.abs(apart) > APART * height
+    if not far.any():
+        return FLAT
+    slope = float(np.median((tall[other] - tall[one])[far] / apart[far]))
+    middle = float(np.median(row))
+    typical = float(np.median(tall - slope * (row - middle)))
+    return round(1 - slope * middle / typical, 3), round(1 + slope * (height - middle) / typical, 3)
 
 
 def steps_between(before: Blobs, after: Blobs, size: tuple[float, float]) -> list[float]:

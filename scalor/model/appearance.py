@@ -15,7 +15,7 @@ CODE = 128
 class Appearance(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.encoder = GlimpseEncoder(config.channels, config.glimpse, CODE)
+        self.encoder = GlimpseEncoder(config.seen_channels, config.glimpse, CODE)
         self.what = nn.Linear(CODE, 2 * config.what_dim)
         self.decoder = GlimpseDecoder(config.what_dim, config.glimpse)
 

@@ -18,7 +18,7 @@ from scalor.kernels import crop
 from scalor.model.appearance import Appearance
 from scalor.model.costs import Costs, split_costs
 from scalor.model.decoders import MASK_ON, Sprite
-from scalor.model.geometry import size_within
+from scalor.model.geometry import Ruler, at_row, size_within
 from scalor.model.state import ObjectState
 
 EXPLAINED = 0.1
@@ -100,6 +100,7 @@ class Discovery(nn.Module):
         count: int,
         estimator: Estimator,
         spare_below: float | None = None,
+        ruler: Ruler | None = None,
     ) -> Discovered:
         """The posterior: what this frame shows that the propagated objects do not explain.
 
@@ -117,7 +118,7 @@ class Discovery(nn.Module):
         mean, raw = chosen[..., 1:].chunk(2, -1)
         posterior = Normal(mean, positive(raw))
         z_where, z_depth = estimator.normal(posterior).split([4, 1], -1)
-        where = self.place(z_where, cells, image.shape[-1] // self.config.cell[1])
+        where = self.place(z_where, cells, image.shape[-1] // self.config.cell[1], ruler)
 
         q_what = appearance.infer(crop(image, where, self.config.glimpse))
         z_what = estimator.normal(q_what)
@@ -138,6 +139,7 @@ class Discovery(nn.Module):
         appearance: Appearance,
         count: int,
         rate: float,
+        ruler: Ruler | None = None,
     ) -> tuple[ObjectState, Sprite]:
         """The prior: each cell holds a new object with probability `rate`."""
         config = self.config
@@ -147,18 +149,20 @@ class Discovery(nn.Module):
         _, cells = (presence + 0.5 * torch.rand_like(presence)).topk(count, -1)  # chance, not place, breaks ties
         presence = presence.gather(1, cells)
         latent = torch.randn(clips, count, config.latents, device=explained.device)
-        where = self.place(latent[..., :4], cells, columns)
+        where = self.place(latent[..., :4], cells, columns, ruler)
         sprite = appearance.draw(latent[..., 4:-1])
         accepted = presence * (1 - self.reject(sprite, where, explained))
         return self.newborn(where, latent, accepted[..., None], sprite), sprite
 
-    def place(self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int) -> Float[Tensor, "B D 4"]:
+    def place(
+        self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int, ruler: Ruler | None
+    ) -> Float[Tensor, "B D 4"]:
         """Centre within one cell of the cell's own; size within the configured range."""
         height, width = self.config.cell
         squashed = torch.tanh(z_where)
         x = (cells % columns + 0.5 + squashed[..., 0]) * width
         y = (torch.div(cells, columns, rounding_mode="floor") + 0.5 + squashed[..., 1]) * height
-        size = size_within(squashed[..., 2:], self.typical, self.config.size_range)
+        size = size_within(squashed[..., 2:], at_row(self.typical, y, ruler), self.config.size_range)
         return torch.cat([torch.stack([x, y], -1), size], -1)
 
     def reject(

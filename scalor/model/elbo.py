@@ -15,7 +15,7 @@ from scalor.model.costs import Costs
 from scalor.model.discovery import Proposals
 from scalor.model.rendering import Foreground, compose, draw
 from scalor.model.stacking import alike, together
-from scalor.model.world import Past, Seen, World
+from scalor.model.world import Past, Seen, World, read_ruler
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ def explain(
     cut_gradients: bool = False,
 ) -> Explained:
     """The frames of `seen`, after a `past`. With `cut_gradients` no gradient goes from a frame to those before."""
-    images, still = (frames[:, :, :3], frames[:, :, 3:]) if world.config.still else (frames, None)
+    images, still, ruler = frames, None, None
+    if world.config.still:
+        images, still, ruler = frames[:, :, :3], frames[:, :, 3:6], read_ruler(frames[-1, :, 6:])
     steps, clips = images.shape[:2]
     painting = paint(world, images, still, seen, past.background, estimator, cut_gradients)
     followed = [one.following for one in seen if one.following]
@@ -122,7 +124,8 @@ def explain(
     proposals = {first: [group for (key, _), group in groups.items() if key is first] for first in (True, False)}
     with torch.no_grad():
         busy = activity(world.config, seen, proposals, painting.foreground, squared_error / images[0, 0].numel())
-    return Explained(seen, terms, busy, painting, Past(memory, painting.memory, None if still is None else still[-1]))
+    past = Past(memory, painting.memory, None if still is None else still[-1], ruler)
+    return Explained(seen, terms, busy, painting, past)
 
 
 def pixel_log_likelihood(squared_error: Float[Tensor, " B"], pixels: int, sigma: float) -> Float[Tensor, " B"]:

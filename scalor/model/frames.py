@@ -15,7 +15,8 @@ def check_frames(
 ) -> Float[Tensor, "B T C H W"]:
     """Frames as a float tensor with a batch dimension; `minimum` is the fewest frames that make sense.
 
-    Of six channels, three are the frame's colours and three those of the still scene behind it.
+    Of seven channels, three are the frame's colours, three those of the still scene behind it, and the last one is how
+    large objects are at each row, in shares of `perspective.FULL` typical ones.
     """
     if isinstance(frames, np.ndarray):
         if frames.dtype.kind not in "fiub":
@@ -29,7 +30,7 @@ def check_frames(
             f"frames has type {frames.dtype}: give floats in [0, 1], for example 8-bit values divided by 255."
         )
     if frames.ndim not in (4, 5) or frames.shape[-3] != channels:
-        behind = " (the colours of a frame, then those of the still scene behind it)" if channels > 3 else ""
+        behind = " (a frame, the still scene behind it, and how large objects are)" if channels > 3 else ""
         raise InputError(
             f"frames has shape {list(frames.shape)}: give [T, {channels}, H, W] or [B, T, {channels}, H, W], colour "
             f"before height{behind}."

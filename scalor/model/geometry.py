@@ -42,8 +42,21 @@ def tight_box(
     return torch.cat([low + size * torch.stack([left, top], -1), low + size * torch.stack([right, bottom], -1)], -1)
 
 
+Ruler = Float[Tensor, "B H"]
+"""How large objects are at each row of a frame, in sizes of a typical one."""
+
+
+def at_row(
+    typical: Float[Tensor, " 2"], y: Float[Tensor, "B N"], ruler: Ruler | None
+) -> Float[Tensor, " 2"] | Float[Tensor, "B N 2"]:
+    """Typical width and height of an object whose centre lies there."""
+    if ruler is None:
+        return typical
+    return typical * ruler.gather(1, y.detach().long().clamp(0, ruler.shape[1] - 1))[..., None]
+
+
 def size_within(
-    squashed: Float[Tensor, "*shape 2"], typical: Float[Tensor, " 2"], size_range: float
+    squashed: Float[Tensor, "*shape 2"], typical: Float[Tensor, "*#shape 2"], size_range: float
 ) -> Float[Tensor, "*shape 2"]:
     """Width and height from a squashed latent in (-1, 1)."""
     return typical * (1 + size_range * squashed)

@@ -14,7 +14,7 @@ from scalor.model.appearance import CODE, Appearance
 from scalor.model.costs import Costs, split_costs
 from scalor.model.decoders import Sprite
 from scalor.model.encoders import GlimpseEncoder
-from scalor.model.geometry import size_within, touches_frame
+from scalor.model.geometry import Ruler, at_row, size_within, touches_frame
 from scalor.model.prior import Entering, Sampled, Transition, TransitionPrior, sample_transition
 from scalor.model.state import ObjectState, SceneState
 
@@ -63,7 +63,7 @@ class Propagation(nn.Module):
         self.attend = nn.Sequential(nn.Linear(attended, hidden), nn.CELU())
         seen = hidden + (CODE if config.search else 0) + (0 if config.attention else 2)
         if config.search:
-            self.searcher = GlimpseEncoder(config.channels, config.glimpse, CODE)
+            self.searcher = GlimpseEncoder(config.seen_channels, config.glimpse, CODE)
         last = config.latents + 1  # and presence
         self.enter = nn.Sequential(nn.Linear(seen + last, hidden), nn.CELU())
         self.tracker = nn.GRUCell(hidden, hidden)
@@ -84,13 +84,14 @@ class Propagation(nn.Module):
         image: Float[Tensor, "B C H W"],
         appearance: Appearance,
         estimator: Estimator,
+        ruler: Ruler | None = None,
     ) -> Propagated:
         """The posterior: each tracker looks where its object was, or with inertia where it should be by now, and
         follows it."""
         objects = state.objects
         entered = Entering.of(state)
         inertia = self.config.inertia
-        expected = self.shift(objects.where, objects.z_where) if inertia else objects.where
+        expected = self.shift(objects.where, objects.z_where, ruler) if inertia else objects.where
         seen = self.look(expected, features, image)
         known = torch.cat([seen, entered.last], -1)
         entry = self.enter(known).flatten(0, 1)
@@ -99,7 +100,7 @@ class Propagation(nn.Module):
         step, raw = self.move(torch.cat([known, tracker], -1)).float().chunk(2, -1)
         q_where = Normal(objects.z_where + step if inertia else step, positive(raw))
         z_where = estimator.normal(q_where)
-        where = self.shift(objects.where, z_where)
+        where = self.shift(objects.where, z_where, ruler)
 
         code = appearance.encoder(crop(image, where, self.config.glimpse))
         fresh = appearance.what_of(code)
@@ -130,10 +131,11 @@ class Propagation(nn.Module):
         frame: tuple[int, int],
         appearance: Appearance,
         estimator: Estimator,
+        ruler: Ruler | None = None,
     ) -> tuple[ObjectState, Sprite]:
         """The prior: each object goes on as its history suggests."""
         sampled = sample_transition(transition, estimator)
-        where = self.shift(objects.where, sampled.latent[..., :4])
+        where = self.shift(objects.where, sampled.latent[..., :4], ruler)
         sprite = appearance.draw(sampled.latent[..., 4:-1])
         return self.carry(objects, where, sampled, sprite, frame), sprite
 
@@ -158,11 +160,14 @@ class Propagation(nn.Module):
             seen.append(self.searcher(crop(image, around, self.config.glimpse)))
         return torch.cat(seen, -1)
 
-    def shift(self, where: Float[Tensor, "B K 4"], z_where: Float[Tensor, "B K 4"]) -> Float[Tensor, "B K 4"]:
-        """An object moves by at most its typical size a frame, and its size stays in range."""
+    def shift(
+        self, where: Float[Tensor, "B K 4"], z_where: Float[Tensor, "B K 4"], ruler: Ruler | None
+    ) -> Float[Tensor, "B K 4"]:
+        """An object moves by at most its typical size a frame, and its size stays in range of it."""
         squashed = torch.tanh(z_where)
-        centre = where[..., :2] + self.typical * squashed[..., :2]
-        return torch.cat([centre, size_within(squashed[..., 2:], self.typical, self.config.size_range)], -1)
+        typical = at_row(self.typical, where[..., 1], ruler)
+        centre = where[..., :2] + typical * squashed[..., :2]
+        return torch.cat([centre, size_within(squashed[..., 2:], typical, self.config.size_range)], -1)
 
     def carry(
         self,

@@ -7,6 +7,7 @@ and tracking does not ask for them at all.
 Letters: B clips, T frames, K slots, D proposals, Gh by Gw cells, H by W pixels, P glimpse side.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -20,10 +21,12 @@ from scalor.model.background import Background, BackgroundMemory
 from scalor.model.decoders import Sprite
 from scalor.model.discovery import Discovered, Discovery, Proposals
 from scalor.model.encoders import ImageEncoder, Memory
+from scalor.model.geometry import Ruler
 from scalor.model.prior import Entering
 from scalor.model.propagation import Following, Propagated, Propagation
 from scalor.model.rendering import Figures, compose, coverage, draw, figures
 from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, join
+from scalor.perspective import FULL
 
 
 class View(NamedTuple):
@@ -34,6 +37,8 @@ class View(NamedTuple):
     features: Float[Tensor, "B F Gh Gw"]
     cells: Float[Tensor, "B G F"]
     """The features as discovery wants them."""
+    ruler: Ruler | None
+    """Where the camera stands still."""
 
 
 class Seen(NamedTuple):
@@ -55,7 +60,9 @@ class Past(NamedTuple):
     objects: Float[Tensor, "B K prior"]
     background: BackgroundMemory | None
     still: Float[Tensor, "B 3 H W"] | None = None
-    """The scene behind the objects, where the camera stands still."""
+    """The scene behind the objects, where the camera stands still,"""
+    ruler: Ruler | None = None
+    """and how large they are at each row."""
 
 
 class Dreamt(NamedTuple):
@@ -71,7 +78,7 @@ class World(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = ImageEncoder(config.channels, config.cell, config.feature_dim)
+        self.encoder = ImageEncoder(config.seen_channels, config.cell, config.feature_dim)
         self.appearance = Appearance(config)
         self.discovery = Discovery(config)
         self.propagation = Propagation(config)
@@ -101,13 +108,15 @@ class World(nn.Module):
         self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
     ) -> tuple[list[View], Memory]:
         """All that can be seen without knowing of any object, and what is remembered after it."""
+        rulers: Sequence[Tensor | None] = [None] * len(frames)
         if self.config.still:
-            colours, still = frames.split(3, 2)
+            colours, still, rows = frames.split([3, 3, 1], 2)
             # Around zero: with the brightness of a whole scene in every weight's way, the memory saturates.
             frames = torch.cat([colours - still, colours - 0.5], 2)
+            rulers = read_ruler(rows).unbind()
         features, memory = self.encoder(frames, memory, cut_gradients)
         cells = self.discovery.prepare(features)
-        return [View(*view) for view in zip(frames, features, cells, strict=True)], memory
+        return [View(*view) for view in zip(frames, features, cells, rulers, strict=True)], memory
 
     def follow(self, state: SceneState, view: View, estimator: Estimator, spare_below: float | None = None) -> Seen:
         """The posterior: propagate, discover what is not explained, join.
@@ -123,11 +132,12 @@ class World(nn.Module):
         if state.fresh:
             explained = torch.zeros_like(image[:, :1])
         else:
-            propagated = self.propagation(state, view.features, image, self.appearance, estimator)
+            propagated = self.propagation(state, view.features, image, self.appearance, estimator, view.ruler)
             with torch.no_grad():
                 explained = coverage(figures(propagated.objects, propagated.sprite), frame)
+        count = self.proposal_count(state, frame)
         discovered: Discovered = self.discovery(
-            view.cells, explained, image, self.appearance, self.proposal_count(state, frame), estimator, spare_below
+            view.cells, explained, image, self.appearance, count, estimator, spare_below, view.ruler
         )
         noise = image.new_zeros(len(image), self.config.background_dim if self.background else 0)
         return Seen(
@@ -151,20 +161,22 @@ class World(nn.Module):
             entered = Entering.of(state)
             (known,), memory = self.propagation.prior.remember([entered], past.objects)
             transition = self.propagation.prior(known, entered.last)
-            propagated = self.propagation.imagine(state.objects, transition, frame, self.appearance, estimator)
+            propagated = self.propagation.imagine(
+                state.objects, transition, frame, self.appearance, estimator, past.ruler
+            )
         explained = (
             coverage(figures(*propagated), frame)
             if propagated
             else torch.zeros(len(past.objects), 1, *frame, device=past.objects.device)
         )
         count = self.proposal_count(state, frame)
-        discovered = self.discovery.imagine(explained, self.appearance, count, discovery_rate)
+        discovered = self.discovery.imagine(explained, self.appearance, count, discovery_rate, past.ruler)
         foreground = draw(self.show(propagated, discovered, state.objects.alive), frame)
         background, behind = past.still, None
         if self.background and past.background:
             background, behind = self.background.dream(past.background, frame, estimator)
         after = self.seat(state, propagated[0] if propagated else state.objects, discovered[0])
-        return after, Past(memory, behind, past.still), Dreamt(compose(foreground, background), background)
+        return after, Past(memory, behind, past.still, past.ruler), Dreamt(compose(foreground, background), background)
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         """How many normal and uniform numbers a clip needs for a frame, at most."""
@@ -199,3 +211,8 @@ class World(nn.Module):
 
     def grid(self, frame: tuple[int, int]) -> tuple[int, int]:
         return frame[0] // self.config.cell[0], frame[1] // self.config.cell[1]
+
+
+def read_ruler(channel: Float[Tensor, "*T B 1 H W"]) -> Float[Tensor, "*T B H"]:
+    """The sizes that a frame's last channel tells, row by row."""
+    return FULL * channel[..., 0, :, 0]

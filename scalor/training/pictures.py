@@ -42,7 +42,7 @@ class Pictures:
 
 
 def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
-    """The pictures of one clip [T, C, H, W], each [h, w, 3] in 8 bits. Of six channels three are the frame's own."""
+    """The pictures of one clip [T, C, H, W], each [h, w, 3] in 8 bits. Of seven channels three are the frame's own."""
     seen = model.reconstruct(torch.from_numpy(frames))
     tracks = model.track(frames, masks=True) if len(frames) > 1 else seen.tracks
     labels = np.full((len(frames), *tracks.size), -1)

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from scalor.perspective import FLAT, FULL, Perspective, sizes_at
 from scalor.tracks import Tracks
 from scalor.video.shrinking import shrink, shrunken_size, strengthen
 from scalor.video.sources import Picture
@@ -34,6 +35,8 @@ class Lens:
     """The region without objects, for models of a camera that stands still: it goes with every frame."""
     contrast: float = 1.0
     """How many times as strong as in the picture things differ from the still scene."""
+    perspective: Perspective = FLAT
+    """How large objects are at the region's upper and lower edge."""
 
     @property
     def corners(self) -> tuple[int, int, int, int]:
@@ -51,13 +54,21 @@ class Lens:
         """The still scene as it is seen, if there is one."""
         return None if self.still is None else shrink(self.still, self.seen)
 
+    @cached_property
+    def ruler(self) -> Float[Tensor, "1 h 1"]:
+        """How large objects are at each row of a frame, for models of a camera that stands still."""
+        rows = self.seen[0] + -self.seen[0] % self.cell[0]
+        sizes = sizes_at(np.arange(rows) + 0.5, self.seen[0], self.perspective)
+        return torch.from_numpy(sizes / FULL).float()[None, :, None]
+
     def to_frame(self, picture: Picture) -> Float[Tensor, "C h w"]:
         """A whole picture as the model is to see it."""
         x0, y0, x1, y1 = self.corners
         small = shrink(picture[y0:y1, x0:x1], self.seen)
         if self.behind is None:
             return self._frame(small)
-        return torch.cat([self._frame(strengthen(small, self.behind, self.contrast)), self._frame(self.behind)])
+        seen = self._frame(strengthen(small, self.behind, self.contrast))
+        return torch.cat([seen, self._frame(self.behind), self.ruler.expand(1, *seen.shape[1:])])
 
     def to_original(self, tracks: Tracks) -> Tracks:
         """Tracks of a frame in pixels of the whole picture, without those whose centre lies in the repeated part."""

@@ -11,6 +11,7 @@ from scalor.config import SceneConfig
 from scalor.data.footage import Footage, Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from scalor.perspective import FULL
 
 ROWS, COLUMNS = 12, 20
 
@@ -32,14 +33,14 @@ def config(tmp_path: Path) -> SceneConfig:
 
 def cut(config: SceneConfig, count: int = 200) -> np.ndarray:
     """Clips as the numbers that were put in, [B, T, 6, h, w]."""
-    clips = Scenes(config, seed=0).clips(0, count).frames
+    clips = Scenes(config, seed=0).clips(0, count).frames[:, :, :6]
     numbers: np.ndarray = (clips * 255).round().long().numpy()
     return numbers
 
 
 def test_a_clip_is_one_piece_of_the_video_with_the_scene_behind_it(config: SceneConfig) -> None:
     for clip in cut(config):
-        seen, still = clip[:, :3], clip[:, 3:]
+        seen, still = clip[:, :3], clip[:, 3:6]
         assert (still == 100 + clip[0, 0, 0, 0] // 20).all()
         moments, rows, columns = seen[:, 0], seen[:, 1], seen[:, 2]
         assert (np.diff(moments, axis=0) == 1).all()
@@ -61,8 +62,20 @@ def test_zoomed_clips_are_larger_and_smaller_pieces_of_the_video(config: SceneCo
 
 
 def test_zoom_one_leaves_every_pixel_as_it_is(config: SceneConfig) -> None:
-    numbers = Scenes(config, seed=0).clips(0, 50).frames * 255
+    numbers = Scenes(config, seed=0).clips(0, 50).frames[:, :, :6] * 255
     assert torch.allclose(numbers, numbers.round(), atol=1e-4)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 1.4])
+def test_a_clip_knows_how_large_objects_are_at_each_row(config: SceneConfig, zoom: float) -> None:
+    clips = Scenes(replace(config, perspective=(0.5, 2.0), zoom=zoom), seed=0).clips(0, 100).frames
+    rows, ruler = clips[:, 0, 1, :, 0] * 255, clips[:, 0, 6] * FULL
+    assert torch.equal(ruler, ruler[..., :1].expand_as(ruler))
+    zoomed = 1 / rows.diff(dim=1).median(1).values[:, None]
+    expected = zoomed * (0.5 + 1.5 * (rows.floor() + 0.5) / ROWS)
+    assert (ruler[..., 0] - expected).abs().median() < 0.02
+    assert ruler.min() < 0.7
+    assert ruler.max() > 1.6
 
 
 def test_no_clip_goes_over_the_end_of_a_stretch(config: SceneConfig) -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from scalor.errors import InputError
-from scalor.fitting.choosing import Choice, choose, stride_for
+from scalor.fitting.choosing import SIZE_RANGE, Choice, choose, stride_for
 from scalor.fitting.keeping import keep
 from scalor.fitting.surveying import empty_scene, find_blobs, survey
+from scalor.perspective import FLAT
 from scalor.video import open_video
 
 
@@ -42,6 +43,35 @@ def test_size_speed_and_number_are_found(size: tuple[int, int], speed: int, tmp_
     assert found.object_size == pytest.approx(size, abs=2.5)
     assert found.speed == pytest.approx(speed, abs=0.6)
     assert found.objects == pytest.approx(2.4, abs=0.7)  # now and then one is out of view
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.15])
+def test_a_perspective_is_found_where_there_is_one(slope: float, tmp_path: Path) -> None:
+    """Boxes whose height and width grow with the row that they walk along; some are pieces, some pairs."""
+    random = np.random.default_rng(0)
+    pictures = np.repeat(random.integers(60, 140, (1, 160, 200, 3)), 60, 0)
+    for number, middle in enumerate((24, 50, 76, 102, 132)):
+        tall = 18 + slope * (middle - 80)
+        for t in range(60):
+            left = round((41 * number + 3 * t) % 190)
+            wide = round(tall / 2) * (2 if (t + number) % 9 == 0 else 1)
+            top, bottom = round(middle - tall / 2), round(middle + (0 if (t + number) % 7 == 0 else tall / 2))
+            pictures[t, top:bottom, left : left + wide] = (250, 30, 20)
+    np.save(tmp_path / "film.npy", pictures.astype(np.uint8))
+    video = open_video(tmp_path / "film.npy")
+    found = survey(video, empty_scene(video))
+    config = choose(found, Choice(), video.size, "footage.npz")
+    assert config.scene.perspective == found.perspective
+    if slope == 0:
+        assert found.perspective == FLAT
+        assert config.model.size_range == SIZE_RANGE
+    else:
+        # In sizes of the object in the middle of the rows that things were seen at.
+        (top, bottom), middle = found.perspective, 18 + slope * (76 - 80)
+        assert top == pytest.approx((18 - 80 * slope) / middle, abs=0.25)
+        assert bottom == pytest.approx((18 + 80 * slope) / middle, abs=0.3)
+        assert found.object_size == pytest.approx((middle, middle / 2), abs=3.5)
+        assert config.model.size_range < SIZE_RANGE
 
 
 def test_faint_objects_are_found_and_made_stronger(tmp_path: Path) -> None:

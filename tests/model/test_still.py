@@ -8,7 +8,9 @@ import torch
 from scalor.config import ModelConfig
 from scalor.distributions import Exact, Mode
 from scalor.errors import InputError
+from scalor.model.geometry import at_row
 from scalor.model.scalor import SCALOR
+from scalor.perspective import FULL
 
 from .worlds import TINY, squares, tiny_config
 
@@ -19,10 +21,10 @@ def still_model() -> SCALOR:
 
 
 def before(scene: torch.Tensor, frames: int = 3) -> torch.Tensor:
-    """[1, T, 6, H, W]: squares that drift over a scene, and the scene."""
+    """[1, T, 7, H, W]: squares that drift over a scene, the scene, and a ruler by which all are of typical size."""
     drawn = squares(frames)
     seen = torch.where(drawn.amax(2, keepdim=True) > 0, drawn, scene)
-    return torch.cat([seen, scene.expand_as(seen)], 2)
+    return torch.cat([seen, scene.expand_as(seen), torch.full_like(seen[:, :, :1], 1 / FULL)], 2)
 
 
 def test_where_nothing_is_found_the_picture_is_the_scene() -> None:
@@ -40,7 +42,7 @@ def test_the_bound_charges_for_the_frame_and_not_for_the_scene() -> None:
     with torch.no_grad():
         model.discovery.heads.bias[0] = -20
         model.discovery.heads.weight[0] = 0
-    empty = torch.cat([scene, scene])[None, None].expand(1, 3, -1, -1, -1)
+    empty = torch.cat([scene, scene, torch.ones(1, 32, 32) / FULL])[None, None].expand(1, 3, -1, -1, -1)
     explained = model.elbo(empty, Mode())
     assert float(explained.activity.squared_error) == pytest.approx(0, abs=1e-6)
     plain = SCALOR(tiny_config())
@@ -62,10 +64,59 @@ def test_tracking_and_streaming_agree() -> None:
 
 
 def test_frames_without_the_scene_are_refused() -> None:
-    with pytest.raises(InputError, match=r"\[T, 6, H, W\].*still scene"):
+    with pytest.raises(InputError, match=r"\[T, 7, H, W\].*still scene"):
         still_model().track(squares(3)[0])
 
 
 def test_the_scene_is_given_or_modelled_but_not_both() -> None:
     with pytest.raises(InputError, match=r"model\.still"):
         ModelConfig(**{**TINY, "still": True, "background": True})
+
+
+def ruled(video: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+    """The same frames with another ruler, a size for each row."""
+    frames = video.clone()
+    frames[:, :, 6] = sizes[:, None] / FULL
+    return frames
+
+
+def test_objects_are_found_as_large_as_the_ruler_says() -> None:
+    model, video = still_model(), before(torch.rand(3, 32, 32), frames=1)
+    cells = torch.arange(16)[None]
+    z_where = torch.zeros(1, 16, 4)
+    sizes = torch.linspace(0.5, 2.0, 32)
+    (view,), _ = model.look(ruled(video, sizes).transpose(0, 1), model.no_memory(1, (32, 32), video))
+    flat = model.discovery.place(z_where, cells, 4, None)
+    grown = model.discovery.place(z_where, cells, 4, view.ruler)
+    assert torch.equal(grown[..., :2], flat[..., :2])
+    expected = sizes[flat[..., 1].long()][..., None]
+    assert torch.allclose(grown[..., 2:] / flat[..., 2:], expected.expand(-1, -1, 2))
+
+
+def test_near_objects_move_farther_and_far_ones_less() -> None:
+    model = still_model()
+    ruler = torch.linspace(0.5, 2.0, 32)[None]
+    where = torch.tensor([[[10.0, 2.5, 6, 6], [10.0, 29.5, 6, 6]]])
+    step = model.propagation.shift(where, torch.full((1, 2, 4), 0.3), ruler)[..., 0] - where[..., 0]
+    assert torch.allclose(step[0, 1] / step[0, 0], ruler[0, 29] / ruler[0, 2])
+
+
+@pytest.mark.parametrize("horizon", [0, 2])
+def test_a_ruler_of_typical_sizes_changes_nothing_and_another_one_does(horizon: int) -> None:
+    model, video = still_model(), before(torch.rand(3, 32, 32))
+    with torch.no_grad():
+        model.discovery.heads.bias[0] = 0.5
+
+    def boxes(frames: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(model.generate(frames, observe=3, horizon=horizon, estimator=Mode()).tracks.box)
+
+    plain = boxes(video)
+    assert torch.equal(boxes(ruled(video, torch.ones(32))), plain)
+    larger = boxes(ruled(video, torch.full((32,), 1.5)))
+    assert (larger[:, 2:] - larger[:, :2]).mean() > 1.2 * (plain[:, 2:] - plain[:, :2]).mean()
+
+
+def test_beyond_the_frame_the_ruler_goes_on_as_at_its_border() -> None:
+    ruler = torch.tensor([[0.5, 1.0, 2.0]])
+    typical = at_row(torch.ones(2), torch.tensor([[-7.0, 0.4, 1.9, 40.0]]), ruler)
+    assert typical[0, :, 0].tolist() == [0.5, 0.5, 1.0, 2.0]

@@ -44,5 +44,5 @@ def test_a_clip_is_drawn_frame_by_frame_and_its_objects_one_by_one(whole: Path) 
 
 def test_a_clip_with_the_still_scene_behind_it_is_drawn_too() -> None:
     config = replace(tiny().model, still=True)
-    frames = torch.rand(3, 6, *config.frame).numpy()
+    frames = torch.rand(3, 7, *config.frame).numpy()
     assert views(scalor.SCALOR(config), frames)["clip"].ndim == 3
