@@ -18,6 +18,8 @@ def tracker_for_video(arguments: argparse.Namespace) -> ClassicalTracker:
     for option in ("slots", "masks"):
         if getattr(arguments, option):
             raise InputError(f"weights is {arguments.weights!r}: it has no {option}, so leave --{option} out.")
+    if arguments.raw:
+        raise InputError(f"weights is {arguments.weights!r}: it is no model with ids of its own, so leave --raw out.")
     if arguments.object_size is None:
         raise InputError(
             f"weights is {arguments.weights!r}: it must be told how large objects are, for example --object-size 9x9."

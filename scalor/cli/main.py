@@ -96,6 +96,11 @@ def parser() -> Parser:
         "--stride", type=positive, default=None, help="track every so many frames (default: as the model was fitted)"
     )
     track.add_argument("--masks", action="store_true", help="also write every object's pixels")
+    track.add_argument(
+        "--raw",
+        action="store_true",
+        help="a model of `scalor fit`: leave its ids as they are, drop no doubles and bridge no gaps",
+    )
     track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     track.add_argument(
         "--object-size",

@@ -51,7 +51,7 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
     ) as results:
         tracker = load(video)
         start = time.monotonic()
-        track_video(tracker, video, results, scene)
+        track_video(tracker, video, results, scene, raw=arguments.raw)
         seconds = time.monotonic() - start
     summary = results.summary
     document = {

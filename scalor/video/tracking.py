@@ -21,7 +21,9 @@ from scalor.fitting.surveying import empty_scene
 from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
+from scalor.perspective import FLAT
 from scalor.tracks import Tracks
+from scalor.video.identity import Identities
 from scalor.video.lens import Lens
 from scalor.video.reading import Video
 from scalor.video.shrinking import shrunken_size
@@ -38,23 +40,30 @@ class Streaming(Protocol):
 
 
 def track_video(
-    tracker: Streaming, video: Video, results: ResultFolder, scene: SceneConfig | None = None, quiet: bool = False
+    tracker: Streaming,
+    video: Video,
+    results: ResultFolder,
+    scene: SceneConfig | None = None,
+    quiet: bool = False,
+    raw: bool = False,
 ) -> None:
     """Tracks every frame of the video and hands it to the results at once, with a progress bar unless `quiet`.
 
-    `scene` says how the tracker's model saw the video that it was fitted to, if it was.
+    `scene` says how the tracker's model saw the video that it was fitted to, if it was. Ids of models of a still
+    camera are made to last, unless `raw`.
     """
     with tqdm(total=video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
-        for frame, tracks in follow(tracker, video, results.masks, scene):
+        for frame, tracks in follow(tracker, video, results.masks, scene, raw):
             results.add(frame.picture, frame.seconds, frame.index, tracks)
             bar.update()
 
 
 def follow(
-    tracker: Streaming, video: Video, masks: bool = False, scene: SceneConfig | None = None
+    tracker: Streaming, video: Video, masks: bool = False, scene: SceneConfig | None = None, raw: bool = False
 ) -> Iterator[tuple[Frame, Tracks]]:
     """Every frame with its whole picture, and what was seen in it, in pixels of the original video."""
     lens = lens_for(tracker, video, scene)
+    identities = None if raw else identities_for(tracker, lens)
     waiting: deque[Frame] = deque()
 
     def frames() -> Iterator[Float[Tensor, "C h w"]]:
@@ -63,7 +72,8 @@ def follow(
             yield lens.to_frame(frame.picture)
 
     for tracks in stream(tracker, frames(), masks):
-        yield waiting.popleft(), lens.to_original(tracks)
+        seen = lens.to_original(tracks)
+        yield waiting.popleft(), identities.step(seen) if identities else seen
 
 
 def lens_for(tracker: Streaming, video: Video, scene: SceneConfig | None = None) -> Lens:
@@ -72,7 +82,16 @@ def lens_for(tracker: Streaming, video: Video, scene: SceneConfig | None = None)
         return Lens(video.full_size, video.selection.region)
     still = empty_scene(video) if tracker.config.still else None
     scale, contrast = (scene.scale, scene.contrast) if scene else (1.0, 1.0)
-    return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still, contrast)
+    perspective = scene.perspective if scene else FLAT
+    return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still, contrast, perspective)
+
+
+def identities_for(tracker: Streaming, lens: Lens) -> Identities | None:
+    """What makes ids last, where the tracker needs it: a model of a camera that stands still."""
+    if not (isinstance(tracker, SCALOR) and tracker.config.still):
+        return None
+    height, width = tracker.config.object_size
+    return Identities((height / lens.scale, width / lens.scale), lens.corners)
 
 
 def slots_for(config: Config[Any], video: Video) -> int | None:

@@ -38,6 +38,7 @@ def test_a_classical_tracker_is_evaluated_on_the_scenes_of_a_preset(say: Say) ->
         ([*TRACK, "VIDEO", "--weights", "classical-color"], ["'classical-color'", "classical-colour"]),
         ([*TRACK, "VIDEO", "--weights", "classical-colour", "--masks"], ["it has no masks", "leave --masks out"]),
         ([*TRACK, "VIDEO", "--weights", "classical-colour", "--slots", "4"], ["leave --slots out"]),
+        ([*TRACK, "VIDEO", "--weights", "classical-motion", "--raw"], ["no model", "leave --raw out"]),
         ([*TRACK, "VIDEO"], ["'shapes-md'", "leave --object-size out"]),
         (["track", "VIDEO", "--object-size", "9"], ["'9'", "for example 9x9"]),
         (["track", "VIDEO", "--object-size", "0x9"], ["'0x9'", "for example 9x9"]),

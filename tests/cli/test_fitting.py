@@ -33,6 +33,7 @@ def test_a_video_is_fitted_and_then_tracked_with_what_came_of_it(say: Say, film:
     assert {"model.safetensors", "chosen.json", "footage.npz", "log.jsonl"} <= {f.name for f in Path("mine").iterdir()}
     document = say("track", film, "--weights", "mine", "--json").document
     assert document["frames"] == 40
+    assert say("track", film, "--weights", "mine", "--raw", "--masks", "--json").document["frames"] == 40
 
 
 def test_a_fit_goes_on_where_it_stopped_and_is_not_written_over(say: Say, film: Path) -> None:

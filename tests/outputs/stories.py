@@ -22,7 +22,7 @@ class Shot(NamedTuple):
 
 
 def shots(count: int, *, masks: bool = False, stride: int = 1, first: int = 0, seed: int = 0) -> Iterator[Shot]:
-    """Every fifth frame an object enters, for twelve frames; the first frame is without any."""
+    """Every fifth frame an object enters, for twelve frames, hidden in one of them; the first frame is without any."""
     rng = np.random.default_rng(seed)
     height, width = SIZE
     for t in range(count):
@@ -34,6 +34,7 @@ def shots(count: int, *, masks: bool = False, stride: int = 1, first: int = 0, s
         shown = np.zeros((len(ids), height, width), bool)
         for mask, (a, b, c, d) in zip(shown, box.astype(int), strict=True):
             mask[b:d, a:c] = rng.random((d - b, c - a)) < 0.8
+        shown[age == 6] = False
         tracks = Tracks(
             clip=np.zeros(len(ids), int),
             frame=np.full(len(ids), t),

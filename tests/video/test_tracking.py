@@ -1,6 +1,7 @@
 """A video goes by once, frame by frame, and every frame meets what was seen in it."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 from torch import Tensor
 
 from scalor.baselines.classical import ClassicalTracker
+from scalor.config import ModelConfig
 from scalor.errors import InputError
+from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
-from scalor.tracks import Tracks
+from scalor.tracks import Tracks, join_tracks
 from scalor.video import Selection, open_video
 from scalor.video.tracking import follow, track_video
 
@@ -39,6 +42,14 @@ class Brightest:
         yield from waiting
 
 
+class Doubling(SCALOR):
+    """A model that sees the one object twice."""
+
+    def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
+        for seen in Brightest().stream(frames):
+            yield join_tracks([seen, replace(seen, id=seen.id + 1)])
+
+
 @pytest.fixture
 def spots(tmp_path: Path) -> Path:
     """A dim picture with a bright pixel that moves to the right."""
@@ -64,6 +75,13 @@ def test_no_frame_is_shown_before_it_is_needed(spots: Path) -> None:
     tracker = Brightest()
     for number, _ in enumerate(follow(tracker, open_video(spots)), start=1):
         assert tracker.shown == number
+
+
+@pytest.mark.parametrize(("still", "raw", "objects"), [(True, False, 1), (True, True, 2), (False, False, 2)])
+def test_ids_are_made_to_last_where_the_camera_stands_still(still: bool, raw: bool, objects: int, spots: Path) -> None:
+    model = Doubling(ModelConfig(frame=(32, 32), grid=(4, 4), object_size=(2, 2), background=False, still=still))
+    seen = [tracks for _, tracks in follow(model, open_video(spots), raw=raw)]
+    assert [tracks.id.tolist() for tracks in seen] == [list(range(objects))] * 9
 
 
 def test_results_are_written_as_the_video_goes_by(spots: Path, tmp_path: Path) -> None:

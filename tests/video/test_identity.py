@@ -1,0 +1,166 @@
+"""Who was who stays so: past each other, behind a post, and when a model doubles an object."""
+
+import pickle
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalor.linking import EARLY
+from scalor.tracks import Tracks
+from scalor.video.identity import HABITS, PREDICTED_PRESENCE, Identities, shown_objects
+
+FRAME = (300, 500)
+WALKER = (80.0, 30.0)
+LATE = EARLY * HABITS.proof
+"""Frames after which all the proof is asked for."""
+
+Seen = tuple[int, float, float]
+"""The model's id, x and y of the centre."""
+
+
+def tracks(*seen: Seen, size: tuple[float, float] = WALKER, masks: bool = False) -> Tracks:
+    """What the model saw in a frame; a mask is the row of pixels through the centre."""
+    rows = sorted(seen)
+    number = np.array([row[0] for row in rows], int)
+    centre = np.array([row[1:] for row in rows], float).reshape(-1, 2)
+    half = np.array(size[::-1]) / 2
+    box = np.concatenate([centre - half, centre + half], 1)
+    pixels = np.zeros((len(rows), *FRAME), bool) if masks else None
+    for mask, (x0, y0, x1, y1) in zip([] if pixels is None else pixels, box, strict=masks):
+        row = int((y0 + y1) / 2)
+        mask[row : row + 1, max(0, int(x0)) : int(x1)] = True
+    zero = np.zeros(len(rows), int)
+    return Tracks(zero, zero, number, box, zero + 0.9, zero == 1, FRAME, pixels)
+
+
+def keeper(size: tuple[float, float] = WALKER) -> Identities:
+    return Identities(size, (0, 0, FRAME[1], FRAME[0]))
+
+
+def told_of(video: Sequence[Sequence[Seen]], **options: bool) -> list[Tracks]:
+    identities = keeper()
+    return [identities.step(tracks(*seen, **options)) for seen in video]
+
+
+def id_at(told: Tracks, x: float, y: float) -> int:
+    """Of the object nearest to a place, which must be near."""
+    away = np.abs(told.centre - (x, y)).max(1)
+    assert away.min() < 10, (told.centre, x, y)
+    return int(told.id[away.argmin()])
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 3.0])
+def test_two_that_cross_keep_their_ids(scale: float) -> None:
+    """The model sees one of them while they overlap, and mixes up its own ids."""
+    identities, size = Identities((80 * scale, 30 * scale), (0, 0, 5000, 3000)), (80 * scale, 30 * scale)
+    ids = []
+    for t in range(81):
+        left, right = (100 + 3 * t) * scale, (340 - 3 * t) * scale
+        together = abs(left - right) < 20 * scale
+        numbers = (0, 1) if left < right else (1, 0)
+        seen = [(numbers[0], left, 100 * scale), (numbers[1], right, 110 * scale)]
+        told = identities.step(tracks(*seen[: 1 if together else 2], size=size))
+        if not together:
+            away = np.abs(told.centre[:, :1] - np.array([left, right]))
+            ids.append(told.id[away.argmin(0)].tolist())
+    assert ids == [ids[0]] * len(ids)
+    assert ids[0][0] != ids[0][1]
+
+
+def test_a_double_goes_and_both_ids_live_on() -> None:
+    """The older of two leaps onto the younger as they pass and stays; where it was, the model finds a new object."""
+    told = []
+    identities = keeper()
+    for t in range(60):
+        one, other = (100 + 3 * t, 100), (250 - 3 * t, 130)
+        doubled = [(0, other[0] + 2, other[1]), (1, *other), (2, *one)]
+        seen = [(0, *one), (1, *other)] if t < 25 else doubled
+        told.append((identities.step(tracks(*seen)), one, other))
+    before = id_at(told[10][0], *told[10][1]), id_at(told[10][0], *told[10][2])
+    for now, one, other in told[35:]:
+        assert (id_at(now, *one), id_at(now, *other)) == before
+        assert len(now) == 2
+
+
+def test_one_that_is_hidden_keeps_its_id() -> None:
+    told = told_of([[(0 if t < 30 else 1, 50 + 4 * t, 100)] if not 20 <= t < 30 else [] for t in range(50)])
+    assert {number for now in told for number in now.id.tolist()} == {0}
+    assert [len(now) for now in told[20:30]] == [1] * HABITS.reported + [0] * (10 - HABITS.reported)
+    assert all((now.presence == PREDICTED_PRESENCE).all() for now in told[20:30])
+    assert all((now.presence == 0.9).all() for now in told[:20] + told[30:])
+
+
+def test_an_object_is_discovered_once_where_it_is_first_told_of() -> None:
+    video = [[(0, 100.0, 100.0)] if t < LATE + 20 else [] for t in range(LATE + 40)]
+    for t in range(LATE, LATE + 40):
+        video[t] = [*video[t], (1, 300.0, 100.0)] if t != LATE + 10 else video[t]
+    told = told_of(video)
+    found = [(t, number) for t, now in enumerate(told) for number in now.id[now.discovered].tolist()]
+    assert found == [(0, 0), (LATE + HABITS.proof - 1, 1)]
+
+
+def test_a_blip_is_never_told_of() -> None:
+    video = [[(0, 100.0, 100.0)] for _ in range(LATE + 30)]
+    for t in range(LATE, LATE + HABITS.proof - 1):
+        video[t] = [(0, 100.0, 100.0), (7, 300.0, 200.0)]
+    assert all(now.id.tolist() == [0] for now in told_of(video))
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_nothing_in_nothing_out(masks: bool) -> None:
+    for now in told_of([[]] * 5, masks=masks):
+        assert len(now) == 0
+        assert (None if now.masks is None else now.masks.shape) == ((0, *FRAME) if masks else None)
+
+
+def test_masks_stay_with_their_objects_and_a_double_gives_its_own() -> None:
+    identities = keeper()
+    for t in range(30):
+        hidden = 10 <= t < 13
+        seen = [(0, 100.0 + 2 * t, 60.0)] if not hidden else []
+        told = identities.step(tracks(*seen, (1, 300, 200), (2, 303, 203), masks=True))
+        assert told.masks is not None
+        for number, mask, y in zip(told.id, told.masks, told.centre[:, 1], strict=True):
+            rows = np.flatnonzero(mask.any(1)).tolist()
+            assert rows == ([200, 203] if y > 150 else [] if hidden else [60]), number
+    assert len(told) == 2
+
+
+def test_a_double_of_a_double_is_an_object_of_its_own() -> None:
+    box = np.array([[0, 0, 10, 10], [4, 0, 14, 10], [8, 0, 18, 10], [2, 2, 5, 5], [50, 50, 50, 50]], float)
+    assert shown_objects(box).tolist() == [0, 0, 2, 0, 4]
+
+
+def test_a_region_is_told_of_in_pixels_of_the_video() -> None:
+    whole, part = Identities(WALKER, (0, 0, 200, 200)), Identities(WALKER, (90, 40, 290, 240))
+    for t in range(40):
+        seen = (0, 100 + 4 * t, 100), (1, 30, 150)
+        here = whole.step(tracks(*(seen if t < 20 else seen[:1])))
+        there = part.step(tracks(*((n, x + 90, y + 40) for n, x, y in (seen if t < 20 else seen[:1]))))
+        np.testing.assert_allclose(here.box, there.box - np.array([90, 40, 90, 40]))
+        assert here.id.tolist() == there.id.tolist()
+
+
+places = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 500), st.integers(0, 300)), max_size=6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(places.map(lambda seen: list({row[0]: row for row in seen}.values())), min_size=1, max_size=12))
+def test_ids_are_unique_in_a_frame_and_in_order(video: list[list[Seen]]) -> None:
+    for t, now in enumerate(told_of(video)):
+        assert now.id.tolist() == sorted(set(now.id.tolist()))
+        assert (now.frame == t).all()
+
+
+def test_memory_does_not_grow() -> None:
+    """A hundred objects pass by, one after the other."""
+    identities, held = keeper(), []
+    for t in range(3000):
+        number, phase = divmod(t, 30)
+        identities.step(tracks((number, 20.0 + 15 * phase, 50 + 50 * (number % 5))))
+        held.append(len(pickle.dumps(identities)))
+    assert identities.linker.begun >= 100
+    assert max(held[1500:]) < 1.1 * max(held[:300])
