@@ -11,24 +11,13 @@ from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
 from scalor.baselines.detecting import SMALLEST, Labels, Picture, areas, boxes, connected, keep, means
+from scalor.foreground import close, coarseness, shrink, stands_out
 from scalor.linking import Detections
 
-DETAIL = 12
-"""Objects whose narrower side has at least twice so many pixels are looked at in a coarser picture."""
 MEMORY = 25
 """Pictures whose median is the background."""
 LONGEST_STRIDE = 16
 """Frames between two of these pictures, once a video has gone on for long."""
-CONTRAST = 0.1
-"""Nothing fainter stands out, pixels in [0, 1];"""
-NOISE = 6.0
-"""nor anything within so many standard deviations of the noise."""
-SHADE = 0.5
-"""A shadow leaves at least this share of the light, and the colour as it is."""
-SPECK = 0.08
-"""What is smaller than this share of an object's size is no part of one."""
-GAP = (0.15, 0.1)
-"""Holes and gaps of this share of an object's height and width are closed."""
 PIECE = 0.02
 """Of the area of a typical object's box; anything smaller is no piece of one."""
 LARGEST = 1.3
@@ -49,7 +38,7 @@ class MotionDetector:
     """Finds the moving objects of one video, frame by frame."""
 
     def __init__(self, size: tuple[float, float]) -> None:
-        self.coarse = max(1, int(min(size) // DETAIL))
+        self.coarse = coarseness(size)
         self.size = (size[0] / self.coarse, size[1] / self.coarse)
         self.background = Background()
 
@@ -89,38 +78,6 @@ class Background:
             self.median = np.partition(np.stack(self.pictures), middle, 0)[middle].astype(np.float32) / 255
         self.seen += 1
         return self.median
-
-
-def shrink(picture: Picture, factor: int) -> Picture:
-    """Means of squares of `factor` pixels; what is left over at the right and below is cut off."""
-    height, width = (side // factor * factor for side in picture.shape[1:])
-    parts = [picture[:, y:height:factor, x:width:factor] for y in range(factor) for x in range(factor)]
-    # Frames often come with their channels last in memory, in which everything below would be slow.
-    return np.ascontiguousarray(sum(parts[1:], parts[0]) / len(parts))
-
-
-def stands_out(picture: Picture, background: Picture) -> Bool[np.ndarray, "H W"]:
-    """Pixels that are neither noise nor the background in a shadow."""
-    contrast = np.abs(picture - background).max(0)
-    noise = 1.48 * float(np.median(contrast[::4, ::4]))
-    outside: np.ndarray = contrast > max(CONTRAST, NOISE * noise)
-    there = picture[:, outside], background[:, outside]
-    light = (there[0] * there[1]).sum(0) / np.maximum((there[1] ** 2).sum(0), 1e-6)
-    tinted = np.abs(there[0] - light * there[1]).max(0) > CONTRAST / 2
-    outside[outside] = tinted | (light < SHADE) | (light > 1)
-    return outside
-
-
-def close(inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Bool[np.ndarray, "H W"]:
-    """Without specks, then without gaps."""
-    share = inside.astype(np.float32)
-    for axis, side in enumerate(size):
-        share = ndimage.uniform_filter1d(share, round(SPECK * side) | 1, axis)
-    closed = (share > 0.45).astype(np.uint8)
-    for grow in (ndimage.maximum_filter1d, ndimage.minimum_filter1d):
-        for axis, (side, gap) in enumerate(zip(size, GAP, strict=True)):
-            closed = grow(closed, round(gap * side) | 1, axis)
-    return closed > 0
 
 
 def whole(labels: Labels, size: tuple[float, float]) -> Labels:

@@ -99,7 +99,7 @@ def parser() -> Parser:
     track.add_argument(
         "--raw",
         action="store_true",
-        help="a model of `scalor fit`: leave its ids as they are, drop no doubles and bridge no gaps",
+        help="a model of `scalor fit`: leave its boxes and ids as they are (no sharper, no gaps bridged)",
     )
     track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     track.add_argument(

@@ -7,6 +7,8 @@ made things worse. Lengths are in sizes of an object. The numbers were chosen on
 view 1, and those of `linking` are as good here.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -35,12 +37,10 @@ class Identities:
         """Objects that were told of before and are still followed."""
 
     def step(self, tracks: Tracks) -> Tracks:
-        """The next frame, in pixels of the video, the older object first."""
-        shown = shown_objects(tracks.box)
-        kept = np.flatnonzero(shown == np.arange(len(tracks)))
-        self.linker.step(Detections(tracks.box[kept] - self.corner, np.zeros((len(kept), 3))))
+        """The next frame, in pixels of the video, without doubles."""
+        self.linker.step(Detections(tracks.box - self.corner, np.zeros((len(tracks), 3))))
         told = self.linker.reported()
-        row = np.append(kept, -1)[told.detection]  # of `tracks`, -1 for what is predicted
+        row = told.detection  # -1 for what is predicted
         return Tracks(
             clip=np.zeros(len(row), int),
             frame=np.full(len(row), self.linker.frames - 1),
@@ -49,7 +49,7 @@ class Identities:
             presence=np.append(tracks.presence, PREDICTED_PRESENCE)[row],
             discovered=self.first_told(told),
             size=tracks.size,
-            masks=None if tracks.masks is None else joined(tracks.masks, shown, row),
+            masks=None if tracks.masks is None else chosen(tracks.masks, row),
         )
 
     def first_told(self, told: Followed) -> Bool[np.ndarray, " K"]:
@@ -57,6 +57,17 @@ class Identities:
         new = ~np.isin(told.id, self.known)
         self.known = np.intersect1d(np.append(self.known, told.id), self.linker.followed.id)
         return new
+
+
+def without_doubles(tracks: Tracks) -> Tracks:
+    """The tracks of a frame, the older first: of those that show one object the oldest, with the pixels of all."""
+    shown = shown_objects(tracks.box)
+    oldest = shown == np.arange(len(tracks))
+    kept = tracks.select(oldest)
+    if tracks.masks is None:
+        return kept
+    masks = [tracks.masks[shown == row].any(0) for row in np.flatnonzero(oldest)]
+    return replace(kept, masks=np.stack(masks) if masks else kept.masks)
 
 
 def shown_objects(box: Float[np.ndarray, "N 4"]) -> Int[np.ndarray, " N"]:
@@ -73,11 +84,8 @@ def shown_objects(box: Float[np.ndarray, "N 4"]) -> Int[np.ndarray, " N"]:
     return shown
 
 
-def joined(
-    masks: Bool[np.ndarray, "N H W"], shown: Int[np.ndarray, " N"], row: Int[np.ndarray, " K"]
-) -> Bool[np.ndarray, "K H W"]:
-    """The pixels of each row together with its doubles', none for a row of -1."""
-    whole = np.zeros((len(row), *masks.shape[1:]), bool)
-    for mask, one in zip(whole, row, strict=True):
-        masks[shown == one].any(0, out=mask)
-    return whole
+def chosen(masks: Bool[np.ndarray, "N H W"], row: Int[np.ndarray, " K"]) -> Bool[np.ndarray, "K H W"]:
+    """The masks of these rows, an empty one for a row of -1."""
+    nothing = np.zeros((1, *masks.shape[1:]), bool)
+    masks_of_rows: np.ndarray = np.concatenate([masks, nothing])[row]
+    return masks_of_rows

@@ -23,11 +23,12 @@ from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
 from scalor.perspective import FLAT
 from scalor.tracks import Tracks
-from scalor.video.identity import Identities
+from scalor.video.identity import Identities, without_doubles
 from scalor.video.lens import Lens
 from scalor.video.reading import Video
+from scalor.video.sharpening import Sharpener
 from scalor.video.shrinking import shrunken_size
-from scalor.video.sources import Frame
+from scalor.video.sources import Frame, Picture
 
 SPARSER = 4
 """Whole frames have so many times fewer objects for their size than clips, which are cut around objects."""
@@ -63,7 +64,7 @@ def follow(
 ) -> Iterator[tuple[Frame, Tracks]]:
     """Every frame with its whole picture, and what was seen in it, in pixels of the original video."""
     lens = lens_for(tracker, video, scene)
-    identities = None if raw else identities_for(tracker, lens)
+    tidy = None if raw else tidy_for(tracker, lens)
     waiting: deque[Frame] = deque()
 
     def frames() -> Iterator[Float[Tensor, "C h w"]]:
@@ -72,8 +73,8 @@ def follow(
             yield lens.to_frame(frame.picture)
 
     for tracks in stream(tracker, frames(), masks):
-        seen = lens.to_original(tracks)
-        yield waiting.popleft(), identities.step(seen) if identities else seen
+        frame, seen = waiting.popleft(), lens.to_original(tracks)
+        yield frame, tidy.step(seen, frame.picture) if tidy else seen
 
 
 def lens_for(tracker: Streaming, video: Video, scene: SceneConfig | None = None) -> Lens:
@@ -86,12 +87,25 @@ def lens_for(tracker: Streaming, video: Video, scene: SceneConfig | None = None)
     return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still, contrast, perspective)
 
 
-def identities_for(tracker: Streaming, lens: Lens) -> Identities | None:
-    """What makes ids last, where the tracker needs it: a model of a camera that stands still."""
+class Tidy:
+    """What a model of a still camera saw, made better frame by frame: no doubles, sharp boxes, ids that last."""
+
+    def __init__(self, object_size: tuple[float, float], lens: Lens) -> None:
+        """`object_size`: typical height and width, pixels of the video."""
+        assert lens.still is not None
+        self.sharpen = Sharpener(lens.still, object_size, lens.corners[:2])
+        self.identities = Identities(object_size, lens.corners)
+
+    def step(self, tracks: Tracks, picture: Picture) -> Tracks:
+        return self.identities.step(self.sharpen(without_doubles(tracks), picture))
+
+
+def tidy_for(tracker: Streaming, lens: Lens) -> Tidy | None:
+    """Where the tracker needs it: a model of a camera that stands still."""
     if not (isinstance(tracker, SCALOR) and tracker.config.still):
         return None
     height, width = tracker.config.object_size
-    return Identities((height / lens.scale, width / lens.scale), lens.corners)
+    return Tidy((height / lens.scale, width / lens.scale), lens)
 
 
 def slots_for(config: Config[Any], video: Video) -> int | None:

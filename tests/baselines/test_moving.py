@@ -15,8 +15,6 @@ from scalor.baselines.moving import (
     apart,
     centred,
     ghosts,
-    shrink,
-    stands_out,
     whole,
 )
 from scalor.evaluation.scoring import score
@@ -61,12 +59,6 @@ def test_large_objects_are_found_in_a_coarser_picture() -> None:
     np.testing.assert_allclose(detector(frame, NOBODY).box, [(20, 0, 44, 60)], atol=2)
 
 
-def test_shrinking_takes_means_and_cuts_off_what_is_left() -> None:
-    picture = np.arange(3 * 5 * 4, dtype=float).reshape(3, 5, 4)
-    np.testing.assert_allclose(shrink(picture, 2)[0], [[2.5, 4.5], [10.5, 12.5]])
-    np.testing.assert_array_equal(shrink(picture, 1), picture)
-
-
 def test_the_background_reaches_back_farther_as_the_video_goes_on() -> None:
     background, empty = Background(), street()
     for t in range(400):  # someone stands there for 60 frames: a fifth of what is remembered in the end
@@ -74,25 +66,6 @@ def test_the_background_reaches_back_farther_as_the_video_goes_on() -> None:
         assert len(background.pictures) <= MEMORY
     assert background.stride == 16
     np.testing.assert_allclose(median, empty, atol=1 / 255)
-
-
-@pytest.mark.parametrize(("light", "found"), [(0.7, False), (0.3, True), (1.3, True)])
-def test_a_shadow_does_not_stand_out(light: float, found: bool) -> None:
-    frame = street()
-    frame[:, 20:40, 30:38] *= light
-    assert stands_out(frame, street())[20:40, 30:38].any() == found
-
-
-def test_colour_stands_out_at_any_light() -> None:
-    frame = street()
-    frame[:, 20:40, 30:38] *= np.array([1.0, 0.7, 0.5])[:, None, None]
-    assert stands_out(frame, street())[20:40, 30:38].mean() > 0.9
-
-
-def test_noise_does_not_stand_out() -> None:
-    rng = np.random.default_rng(3)
-    frame = street() + rng.normal(0, 0.05, (3, 60, 80))
-    assert stands_out(frame, street()).mean() < 0.01
 
 
 def test_who_has_left_a_learnt_background_is_a_ghost() -> None:

@@ -1,0 +1,93 @@
+"""Boxes at the video's own resolution: drawn anew around what stands out from the still scene.
+
+A model sees a shrunken video, so its boxes are off by a pixel of that, which is several of the video's. What differs
+from the scene shows where an object ends; whose pixel it is, where objects touch, the model's boxes say.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy import ndimage
+
+from scalor import foreground
+from scalor.tracks import Tracks
+from scalor.video.sources import Picture
+
+AROUND = 0.2
+"""Of its sides: how far beyond a box its object may reach."""
+PIECE = 0.1
+"""Of the largest piece of an object; smaller ones are no part of it."""
+FILLED = 0.15
+"""Where less than this share of a box stands out, it is left as it is."""
+THIN = 0.05
+"""Rows and columns with less of the object than this share of them lie outside its box."""
+
+
+@dataclass(frozen=True)
+class Sharpener:
+    """For the boxes of one video."""
+
+    still: Picture
+    """What is seen of the video without objects."""
+    object_size: tuple[float, float]
+    """Typical height and width, pixels of the video."""
+    corner: tuple[int, int] = (0, 0)
+    """x and y of the upper left pixel that is seen."""
+
+    @property
+    def coarse(self) -> int:
+        return foreground.coarseness(self.object_size)
+
+    @cached_property
+    def scene(self) -> foreground.Picture:
+        return self.coarsened(self.still)
+
+    def coarsened(self, picture: Picture) -> foreground.Picture:
+        return foreground.shrink(picture.transpose(2, 0, 1).astype(np.float32) / 255, self.coarse)
+
+    def __call__(self, tracks: Tracks, picture: Picture) -> Tracks:
+        """The tracks of a frame with boxes that fit the whole picture better."""
+        if len(tracks) == 0:
+            return tracks
+        (x, y), (height, width) = self.corner, self.still.shape[:2]
+        seen = self.coarsened(picture[y : y + height, x : x + width])
+        size = (self.object_size[0] / self.coarse, self.object_size[1] / self.coarse)
+        outside = foreground.close(foreground.stands_out(seen, self.scene), size)
+        shift = np.array([x, y, x, y])
+        box = (tracks.box - shift) / self.coarse
+        tight = np.stack([tightened(row, box, outside) for row in range(len(box))])
+        return replace(tracks, box=tight * self.coarse + shift)
+
+
+def tightened(row: int, boxes: Float[np.ndarray, "N 4"], outside: Bool[np.ndarray, "H W"]) -> Float[np.ndarray, " 4"]:
+    """One of the boxes, around what stands out near it and is nearer to it than to any other."""
+    box: np.ndarray = boxes[row]
+    side = np.maximum(box[2:] - box[:2], 1)
+    height, width = outside.shape
+    x0, y0 = np.maximum(box[:2] - AROUND * side, 0).astype(int)
+    x1, y1 = np.minimum(np.ceil(box[2:] + AROUND * side), (width, height)).astype(int)
+    window = outside[y0:y1, x0:x1]
+    if window.size == 0:
+        return box
+    x, y = np.arange(x0, x1) + 0.5, np.arange(y0, y1)[:, None] + 0.5
+    beside = (boxes[:, 0] < x1) & (boxes[:, 2] > x0) & (boxes[:, 1] < y1) & (boxes[:, 3] > y0)
+    beside[row] = False
+    own = distance(box, x, y)
+    mine = window & np.all([distance(other, x, y) >= own for other in boxes[beside]], axis=0)
+    labels, _ = ndimage.label(mine)
+    areas: Int[np.ndarray, " M"] = np.bincount(labels.ravel())[1:]
+    large = np.append(False, areas >= PIECE * areas.max(initial=0))[labels]
+    columns = np.flatnonzero(large.sum(0) > THIN * side[1])
+    rows = np.flatnonzero(large.sum(1) > THIN * side[0])
+    if large.sum() < FILLED * side.prod() or len(columns) == 0 or len(rows) == 0:
+        return box
+    return np.array([x0 + columns[0], y0 + rows[0], x0 + columns[-1] + 1, y0 + rows[-1] + 1], float)
+
+
+def distance(box: Float[np.ndarray, " 4"], x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "h w"]:
+    """Of pixels from the middle of a box: 1 at its edges."""
+    middle, half = (box[:2] + box[2:]) / 2, np.maximum(box[2:] - box[:2], 1) / 2
+    away: np.ndarray = np.maximum(np.abs(x - middle[0]) / half[0], np.abs(y - middle[1]) / half[1])
+    return away

@@ -1,0 +1,75 @@
+"""Boxes drawn anew around what stands out."""
+
+import numpy as np
+import pytest
+
+from scalor.tracks import Tracks
+from scalor.video.sharpening import Sharpener
+
+STREET = np.random.default_rng(0).integers(110, 120, (120, 160, 3)).astype(np.uint8)
+RED, BLUE = (220, 30, 20), (20, 40, 210)
+
+
+def told(*boxes: tuple[float, float, float, float]) -> Tracks:
+    rows = np.arange(len(boxes))
+    box = np.array(boxes, float).reshape(-1, 4)
+    return Tracks(0 * rows, 0 * rows, rows, box, np.ones(len(rows)), rows < 0, (120, 160))
+
+
+def street(*walkers: tuple[int, int, int, int, tuple[int, int, int]]) -> np.ndarray:
+    """x0, y0, x1, y1 and the colour of each."""
+    picture = STREET.copy()
+    for x0, y0, x1, y1, colour in walkers:
+        picture[y0:y1, x0:x1] = colour
+    return picture
+
+
+@pytest.fixture
+def sharpen() -> Sharpener:
+    return Sharpener(STREET, (30.0, 12.0))
+
+
+def test_a_box_that_is_a_little_off_is_put_right(sharpen: Sharpener) -> None:
+    picture = street((50, 40, 62, 70, RED))
+    for dx, dy in ((3, 0), (-3, 4), (0, -4), (2, 2)):
+        found = sharpen(told((50 + dx, 40 + dy, 62 + dx, 70 + dy)), picture)
+        np.testing.assert_allclose(found.box, [(50, 40, 62, 70)], atol=1)
+
+
+@pytest.mark.parametrize("side", [6, 30])
+def test_a_box_that_is_too_small_or_too_large_gets_the_size_of_its_object(sharpen: Sharpener, side: int) -> None:
+    found = sharpen(told((56 - side / 2, 40, 56 + side / 2, 70)), street((50, 40, 62, 70, RED)))
+    assert abs(found.box[0, 2] - found.box[0, 0] - 12) < abs(side - 12) / 2
+
+
+def test_two_that_touch_are_told_apart_by_their_boxes(sharpen: Sharpener) -> None:
+    picture = street((50, 40, 62, 70, RED), (62, 42, 74, 72, BLUE))
+    found = sharpen(told((49, 41, 61, 69), (63, 44, 75, 73)), picture)
+    np.testing.assert_allclose(found.box, [(50, 40, 62, 70), (62, 42, 74, 72)], atol=2)
+
+
+def test_a_shadow_does_not_widen_a_box(sharpen: Sharpener) -> None:
+    picture = street((50, 40, 62, 70, RED))
+    picture[60:70, 62:72] = (STREET[60:70, 62:72] * 0.7).astype(np.uint8)
+    np.testing.assert_allclose(sharpen(told((51, 41, 63, 71)), picture).box, [(50, 40, 62, 70)], atol=1)
+
+
+def test_where_nothing_stands_out_a_box_stays(sharpen: Sharpener) -> None:
+    boxes = ((50.5, 40.5, 62.5, 70.5), (-30.0, 5.0, -18.0, 35.0))
+    assert sharpen(told(*boxes), STREET).box.tolist() == [list(box) for box in boxes]
+
+
+def test_nothing_stays_nothing(sharpen: Sharpener) -> None:
+    assert len(sharpen(told(), STREET)) == 0
+
+
+def test_a_region_of_the_picture_has_a_corner() -> None:
+    sharpen = Sharpener(STREET[20:100, 40:140], (30.0, 12.0), (40, 20))
+    found = sharpen(told((52, 42, 64, 72)), street((50, 40, 62, 70, RED)))
+    np.testing.assert_allclose(found.box, [(50, 40, 62, 70)], atol=1)
+
+
+def test_large_objects_are_found_to_a_pixel_of_a_coarser_picture() -> None:
+    sharpen = Sharpener(STREET, (90.0, 40.0))
+    found = sharpen(told((46, 12, 92, 105)), street((50, 14, 90, 104, RED)))
+    np.testing.assert_allclose(found.box, [(50, 14, 90, 104)], atol=sharpen.coarse)
