@@ -1,7 +1,8 @@
 """Boxes at the video's own resolution: drawn anew around what stands out from the still scene.
 
 A model sees a shrunken video, so its boxes are off by a pixel of that, which is several of the video's. What differs
-from the scene shows where an object ends; whose pixel it is, where objects touch, the model's boxes say.
+from the scene shows where an object ends; whose pixel it is, where objects touch, the model's boxes say. Where nothing
+differs there is no object: a model may take a dark window, of which it has seen little, for one.
 """
 
 from dataclasses import dataclass, replace
@@ -13,14 +14,15 @@ from scipy import ndimage
 
 from scalor import foreground
 from scalor.tracks import Tracks
+from scalor.video.shrinking import strengthen
 from scalor.video.sources import Picture
 
 AROUND = 0.2
 """Of its sides: how far beyond a box its object may reach."""
 PIECE = 0.1
 """Of the largest piece of an object; smaller ones are no part of it."""
-FILLED = 0.15
-"""Where less than this share of a box stands out, it is left as it is."""
+NOTHING, LITTLE = 0.05, 0.15
+"""Where less than these shares of a box stand out, there is no object, or its box is left as it is."""
 THIN = 0.05
 """Rows and columns with less of the object than this share of them lie outside its box."""
 
@@ -35,6 +37,8 @@ class Sharpener:
     """Typical height and width, pixels of the video."""
     corner: tuple[int, int] = (0, 0)
     """x and y of the upper left pixel that is seen."""
+    contrast: float = 1.0
+    """How many times stronger than in the video things should differ from the scene."""
 
     @property
     def coarse(self) -> int:
@@ -48,21 +52,25 @@ class Sharpener:
         return foreground.shrink(picture.transpose(2, 0, 1).astype(np.float32) / 255, self.coarse)
 
     def __call__(self, tracks: Tracks, picture: Picture) -> Tracks:
-        """The tracks of a frame with boxes that fit the whole picture better."""
+        """The tracks of a frame with boxes that fit the whole picture better, without those that show nothing."""
         if len(tracks) == 0:
             return tracks
         (x, y), (height, width) = self.corner, self.still.shape[:2]
-        seen = self.coarsened(picture[y : y + height, x : x + width])
+        seen = self.coarsened(strengthen(picture[y : y + height, x : x + width], self.still, self.contrast))
         size = (self.object_size[0] / self.coarse, self.object_size[1] / self.coarse)
         outside = foreground.close(foreground.stands_out(seen, self.scene), size)
         shift = np.array([x, y, x, y])
         box = (tracks.box - shift) / self.coarse
-        tight = np.stack([tightened(row, box, outside) for row in range(len(box))])
-        return replace(tracks, box=tight * self.coarse + shift)
+        tight = [tightened(row, box, outside) for row in range(len(box))]
+        shown = np.array([one is not None for one in tight])
+        sharp = np.array([one for one in tight if one is not None]).reshape(-1, 4)
+        return replace(tracks.select(shown), box=sharp * self.coarse + shift)
 
 
-def tightened(row: int, boxes: Float[np.ndarray, "N 4"], outside: Bool[np.ndarray, "H W"]) -> Float[np.ndarray, " 4"]:
-    """One of the boxes, around what stands out near it and is nearer to it than to any other."""
+def tightened(
+    row: int, boxes: Float[np.ndarray, "N 4"], outside: Bool[np.ndarray, "H W"]
+) -> Float[np.ndarray, " 4"] | None:
+    """One of the boxes, around what stands out near it and is nearer to it than to any other; none around nothing."""
     box: np.ndarray = boxes[row]
     side = np.maximum(box[2:] - box[:2], 1)
     height, width = outside.shape
@@ -70,7 +78,7 @@ def tightened(row: int, boxes: Float[np.ndarray, "N 4"], outside: Bool[np.ndarra
     x1, y1 = np.minimum(np.ceil(box[2:] + AROUND * side), (width, height)).astype(int)
     window = outside[y0:y1, x0:x1]
     if window.size == 0:
-        return box
+        return None
     x, y = np.arange(x0, x1) + 0.5, np.arange(y0, y1)[:, None] + 0.5
     beside = (boxes[:, 0] < x1) & (boxes[:, 2] > x0) & (boxes[:, 1] < y1) & (boxes[:, 3] > y0)
     beside[row] = False
@@ -81,7 +89,10 @@ def tightened(row: int, boxes: Float[np.ndarray, "N 4"], outside: Bool[np.ndarra
     large = np.append(False, areas >= PIECE * areas.max(initial=0))[labels]
     columns = np.flatnonzero(large.sum(0) > THIN * side[1])
     rows = np.flatnonzero(large.sum(1) > THIN * side[0])
-    if large.sum() < FILLED * side.prod() or len(columns) == 0 or len(rows) == 0:
+    share = large.sum() / side.prod()
+    if share < NOTHING:
+        return None
+    if share < LITTLE or len(columns) == 0 or len(rows) == 0:
         return box
     return np.array([x0 + columns[0], y0 + rows[0], x0 + columns[-1] + 1, y0 + rows[-1] + 1], float)
 

@@ -93,7 +93,7 @@ class Tidy:
     def __init__(self, object_size: tuple[float, float], lens: Lens) -> None:
         """`object_size`: typical height and width, pixels of the video."""
         assert lens.still is not None
-        self.sharpen = Sharpener(lens.still, object_size, lens.corners[:2])
+        self.sharpen = Sharpener(lens.still, object_size, lens.corners[:2], lens.contrast)
         self.identities = Identities(object_size, lens.corners)
 
     def step(self, tracks: Tracks, picture: Picture) -> Tracks:

@@ -54,9 +54,22 @@ def test_a_shadow_does_not_widen_a_box(sharpen: Sharpener) -> None:
     np.testing.assert_allclose(sharpen(told((51, 41, 63, 71)), picture).box, [(50, 40, 62, 70)], atol=1)
 
 
-def test_where_nothing_stands_out_a_box_stays(sharpen: Sharpener) -> None:
-    boxes = ((50.5, 40.5, 62.5, 70.5), (-30.0, 5.0, -18.0, 35.0))
-    assert sharpen(told(*boxes), STREET).box.tolist() == [list(box) for box in boxes]
+def test_where_nothing_stands_out_there_is_no_object(sharpen: Sharpener) -> None:
+    boxes = ((50.0, 40.0, 62.0, 70.0), (90.0, 40.0, 102.0, 70.0), (-30.0, 5.0, -18.0, 35.0))
+    assert sharpen(told(*boxes), street((90, 40, 102, 70, RED))).id.tolist() == [1]
+
+
+def test_where_little_stands_out_a_box_stays(sharpen: Sharpener) -> None:
+    box = (50.5, 40.5, 62.5, 70.5)
+    assert sharpen(told(box), street((52, 50, 61, 54, RED))).box.tolist() == [list(box)]
+
+
+def test_faint_objects_are_made_stronger_first() -> None:
+    picture = street((50, 40, 62, 70, RED))
+    faint = (STREET + 0.08 * (picture.astype(float) - STREET)).round().astype(np.uint8)
+    assert len(Sharpener(STREET, (30.0, 12.0))(told((51, 41, 63, 71)), faint)) == 0
+    found = Sharpener(STREET, (30.0, 12.0), contrast=10.0)(told((51, 41, 63, 71)), faint)
+    np.testing.assert_allclose(found.box, [(50, 40, 62, 70)], atol=1)
 
 
 def test_nothing_stays_nothing(sharpen: Sharpener) -> None:
