@@ -62,6 +62,11 @@ def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells:
     return Config(model=model, scene=scene, test=scene, train=train)
 
 
+PATIENT = ((0, 1), (4_000, 2), (5_500, 4), (7_000, 10))
+"""Sequence lengths where objects are found later, over textures or in heaps: propagation must not start before
+(docs/log.md)."""
+
+
 def as_in_the_paper(config: Config) -> Config:
     """The same scenes with the paper's model: 8x8 cells that all propose in every frame, sizes from half to one
     and a half, a prior that falls to 1e-4, no search glimpse, no inertia, no rule against duplicates
@@ -173,8 +178,7 @@ def shapes_background() -> Config:
     """High-density shapes over moving textures."""
     config = density("shapes", (50, 64), 6.5, slots=72, cells=32)
     scene = replace(config.scene, background=True)
-    # Objects are found later over a texture; propagation must not start before (docs/log.md).
-    train = replace(config.train, lengths=((0, 1), (4_000, 2), (5_500, 4), (7_000, 10)))
+    train = replace(config.train, lengths=PATIENT)
     return replace(config, model=replace(config.model, background=True), scene=scene, test=scene, train=train)
 
 
@@ -234,7 +238,7 @@ def mnist_occlusion() -> Config:
     """Digits that steer towards each other."""
     config = density("mnist", (8, 11), 12.0, slots=16)
     scene = replace(config.scene, steer=True)
-    return replace(config, scene=scene, test=scene)
+    return replace(config, scene=scene, test=scene, train=replace(config.train, lengths=PATIENT))
 
 
 @preset
