@@ -155,7 +155,7 @@ class Discovery(nn.Module):
         return self.newborn(where, latent, accepted[..., None], sprite), sprite
 
     def place(
-        self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int, ruler: Ruler | None
+        self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int, ruler: Ruler | None = None
     ) -> Float[Tensor, "B D 4"]:
         """Centre within one cell of the cell's own; size within the configured range."""
         height, width = self.config.cell

@@ -161,7 +161,7 @@ class Propagation(nn.Module):
         return torch.cat(seen, -1)
 
     def shift(
-        self, where: Float[Tensor, "B K 4"], z_where: Float[Tensor, "B K 4"], ruler: Ruler | None
+        self, where: Float[Tensor, "B K 4"], z_where: Float[Tensor, "B K 4"], ruler: Ruler | None = None
     ) -> Float[Tensor, "B K 4"]:
         """An object moves by at most its typical size a frame, and its size stays in range of it."""
         squashed = torch.tanh(z_where)

@@ -37,7 +37,7 @@ class View(NamedTuple):
     features: Float[Tensor, "B F Gh Gw"]
     cells: Float[Tensor, "B G F"]
     """The features as discovery wants them."""
-    ruler: Ruler | None
+    ruler: Ruler | None = None
     """Where the camera stands still."""
 
 
