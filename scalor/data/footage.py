@@ -8,6 +8,7 @@ of it is put on the device once; nothing in `clips` reads a tensor back.
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -97,37 +98,46 @@ class Footage:
         self.earliest, self.latest = put(earliest.astype(np.int64)), put(latest.astype(np.int64))
 
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
-        (height, width), keys = self.config.frame, key(self.seed, self.split, index)
-        count, _, rows, columns = self.frames.shape
+        cut = self.cut(key(self.seed, self.split, index), length)
+        x, y = cut.x[:, None, None, None], cut.y[:, None, None, :, None]  # [B, 1, 1, 1, w] and [B, 1, 1, h, 1]
+        t = (cut.first[:, None] + torch.arange(length, device=index.device))[:, :, None, None, None]
+        seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
+        still = between_pixels(self.stills, self.video[cut.first][:, None, None, None, None], y, x)
+        sizes = cut.zoom[:, None] * self.sizes[cut.y.long().clamp(0, len(self.sizes) - 1)]
+        ruler = (sizes / FULL).clamp(max=1)[:, None, None, :, None].expand_as(seen[:, :, :1])
+        return Clip(torch.cat([seen / 255, still.expand_as(seen) / 255, ruler], 2), nobody(seen))
+
+    def cut(self, keys: Int[Tensor, " B"], length: int) -> "Cut":
+        """Where and when clips are cut out: most around a spot, some anywhere."""
+        (height, width), (count, _, rows, columns) = self.config.frame, self.frames.shape
         spot = self.spots[whole(keys, SPOT, len(self.spots))]
         anywhere = uniform(keys, ANYWHERE) < ANYWHERE_SHARE
         moment = torch.where(anywhere, whole(keys, MOMENT, count), spot[:, 0])
         back = (uniform(keys, MOMENT) * length).long()
         first = torch.minimum(torch.maximum(moment - back, self.earliest[moment]), self.latest[moment])
-
         zoom = (self.config.zoom ** between(keys, ZOOM, -1, 1)).clamp(min=max(height / rows, width / columns))
 
-        def edge(draw: int, place: Tensor, side: Tensor, room: int) -> Tensor:
-            """Where the clip begins: anywhere, or so that the place is inside."""
-            drawn = uniform(keys, draw)
-            around = (place - (drawn * side).long()).clamp(min=0)
-            start = torch.where(anywhere, (drawn * (room - side + 1)).long(), around)
-            return torch.minimum(start, room - side)
+        def along(draw: int, place: Tensor, side: int, room: int) -> Tensor:
+            """The places of `side` pixels in a row."""
+            drawn, taken = uniform(keys, draw), side / zoom
+            around = (place - (drawn * taken).long()).clamp(min=0)
+            start = torch.where(anywhere, (drawn * (room - taken + 1)).long(), around)
+            pixels = torch.arange(side, device=keys.device) + 0.5
+            return torch.minimum(start, room - taken)[:, None] + pixels / zoom[:, None] - 0.5
 
-        top, left = edge(TOP, spot[:, 1], height / zoom, rows), edge(LEFT, spot[:, 2], width / zoom, columns)
-        across, down = (torch.arange(side, device=index.device) for side in (width, height))
+        y, x = along(TOP, spot[:, 1], height, rows), along(LEFT, spot[:, 2], width, columns)
         mirrored = uniform(keys, MIRROR)[:, None] < 0.5
-        across = torch.where(mirrored, width - 1 - across, across)
-        x = (left[:, None] + (across + 0.5) / zoom[:, None] - 0.5)[:, None, None, None]  # [B, 1, 1, 1, w]
-        y = (top[:, None] + (down + 0.5) / zoom[:, None] - 0.5)[:, None, None, :, None]
-        t = (first[:, None] + torch.arange(length, device=index.device))[:, :, None, None, None]
-        seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
-        behind = between_pixels(self.stills, self.video[first][:, None, None, None, None], y, x).expand_as(seen)
-        sizes = zoom[:, None, None, None, None] * self.sizes[y.long().clamp(0, rows - 1)]
-        return Clip(
-            torch.cat([seen / 255, behind / 255, (sizes / FULL).clamp(max=1).expand_as(seen[:, :, :1])], 2),
-            nobody(seen),
-        )
+        return Cut(first, y, torch.where(mirrored, x.flip(1), x), zoom)
+
+
+class Cut(NamedTuple):
+    """Where clips come from: the first frame, and the row and the column of each of their pixels there."""
+
+    first: Int[Tensor, " B"]
+    y: Float[Tensor, "B h"]
+    x: Float[Tensor, "B w"]
+    zoom: Float[Tensor, " B"]
+    """How many times as large as in the frames things are in the clips."""
 
 
 def between_pixels(
