@@ -4,7 +4,7 @@ A model that follows every object by itself loses who is who when they meet: two
 good, and one that was hidden for a second gets a new id. Here doubles go, and what is left is followed by a Kalman
 filter, which goes on while an object is hidden. The model's own ids only say who is older: as a reason to link they
 made things worse. Lengths are in sizes of an object. The numbers were chosen on the first 477 frames of PETS 2009 S2L1,
-view 1, and those of `linking` are as good here.
+view 1, after prototypes had been compared on the others too (docs/log.md); those of `linking` are as good here.
 """
 
 from dataclasses import replace
