@@ -35,12 +35,14 @@ def train(arguments: argparse.Namespace, words: list[str]) -> int:
     side_by_side = arguments.seeds is not None or len(arguments.preset) > 1
     planned = plan_several(arguments, words) if side_by_side else [plan_one(arguments, words)]
     device = checkpoint.pick_device(arguments.device)
-    outcomes = train_together([run.job for run in planned], device, arguments.resume)
+    outcomes = train_together([run.job for run in planned], device, arguments.resume, together=arguments.together)
     results, broken, stopped = [], [], 0
     for run, outcome in zip(planned, outcomes, strict=True):
         where = f"{run.job.folder}: " if side_by_side else ""
         if isinstance(outcome, InputError):
             broken.append(f"{where}{outcome}")
+            continue
+        if outcome is None:
             continue
         results.append((run, outcome))
         if outcome.stopped:

@@ -57,6 +57,8 @@ def parser() -> Parser:
             sub.add_argument("--out", default=out, help="folder to write to")
         if weights or name in ("train", "fit", "evaluate", "reproduce"):
             sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+        if name in ("train", "reproduce"):
+            sub.add_argument("--together", type=positive, default=8, help="most trainings side by side; others wait")
         return sub
 
     train = command("train", "Train models from presets; any setting can be overridden by its dotted name.")

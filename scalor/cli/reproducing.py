@@ -25,6 +25,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         runs=Path(arguments.runs),
         results=Path(arguments.results),
         device=checkpoint.pick_device(arguments.device),
+        together=arguments.together,
     )
     if not tables:
         return show_pages(make_pages(arguments.table, order), arguments.json)

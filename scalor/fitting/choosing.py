@@ -10,11 +10,14 @@ from scalor.video.shrinking import shrunken_size
 
 AREA = 320.0
 """Pixels of an object as the model sees it: enough to tell one from another, few enough to be quick."""
+LEAST_AREA = 100.0
+"""Objects of fewer pixels are enlarged: cells of two pixels and sprites of four learn slowly (docs/log.md)."""
 STEP = 0.12
 """Of the shorter side of an object: how far it should move from one frame to the next."""
 LARGEST_STRIDE = 8
-STRENGTH, MOST_CONTRAST = 0.4, 10.0
-"""How much objects should differ from the scene, in shares of full brightness, and what may be done for it."""
+STRENGTH, MOST_STRENGTH, MOST_CONTRAST = 0.4, 0.7, 10.0
+"""How much objects of AREA pixels should differ from the scene, in shares of full brightness, how much small ones, and
+what may be done for it."""
 SIGMA = 0.25
 """Of an object of AREA pixels."""
 CELLS = 2.5
@@ -41,7 +44,7 @@ class Choice:
 def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> Config:
     """A whole config for a video of this height and width, whose frames are kept in a file."""
     height, width = said.object_size or found.object_size
-    scale = said.scale or min(1.0, round(math.sqrt(AREA / (height * width)), 3))
+    scale = said.scale or scale_for(height * width)
     stride = said.stride or stride_for(found.speed, min(height, width))
     object_size = (round(height * scale, 1), round(width * scale, 1))
     cell = (power_of_two_below(object_size[0] / CELLS), power_of_two_below(object_size[1] / CELLS))
@@ -59,7 +62,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         scale=scale,
         perspective=found.perspective,
         stride=stride,
-        contrast=contrast_for(found.strength),
+        contrast=contrast_for(found.strength, math.prod(object_size)),
     )
     model = ModelConfig(
         frame=scene.frame,
@@ -89,6 +92,12 @@ def schedule(steps: int) -> TrainConfig:
     )
 
 
+def scale_for(area: float) -> float:
+    """Large objects are shrunken to AREA pixels, tiny ones enlarged to LEAST_AREA, others left as they are."""
+    shrunken, enlarged = math.sqrt(AREA / area), math.sqrt(LEAST_AREA / area)
+    return round(min(shrunken, max(1.0, enlarged)), 3)
+
+
 def stride_for(speed: float, side: float) -> int:
     """So many frames of the video that an object moves by about STEP of its shorter side."""
     return 1 if speed == 0 else min(LARGEST_STRIDE, max(1, round(STEP * side / speed)))
@@ -100,9 +109,11 @@ def sigma_for(area: float) -> float:
     return round(max(0.1, SIGMA * math.sqrt(min(1.0, area / AREA))), 3)
 
 
-def contrast_for(strength: float) -> float:
-    """Faint objects are made stronger, so that they matter to a model whose pixels are noisy."""
-    return round(min(MOST_CONTRAST, max(1.0, STRENGTH / strength)), 1) if strength else 1.0
+def contrast_for(strength: float, area: float) -> float:
+    """Faint objects are made stronger, so that they matter to a model whose pixels are noisy; small ones more, as they
+    have fewer pixels to matter with."""
+    wanted = min(MOST_STRENGTH, STRENGTH * math.sqrt(max(1.0, AREA / area)))
+    return round(min(MOST_CONTRAST, max(1.0, wanted / strength)), 1) if strength else 1.0
 
 
 def power_of_two_below(size: float) -> int:

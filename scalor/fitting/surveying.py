@@ -19,8 +19,9 @@ WATCHED = 200
 """Frames in a row in which speeds are measured."""
 WIDEST = 640
 """Pixels: larger videos are surveyed at a smaller size."""
-CLEARLY, NOTABLY = 6.0, 0.25
-"""A pixel has changed when it differs by this many noise deviations, and by this share of what strong ones do."""
+CLEARLY, NOTABLY = 3.0, 0.25
+"""A pixel has changed when it differs by this many noise deviations (of three colours the one that is farthest off, which
+is some half more than one alone), and by this share of what strong ones do."""
 STRONG = 99.9
 """Percentile of the differences that strong ones reach."""
 LEAST = 0.15

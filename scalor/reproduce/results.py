@@ -14,6 +14,7 @@ from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.reproduce.catalogue import TABLES, Cell
 from scalor.reproduce.runs import differing_field
+from scalor.training.loop import TOGETHER
 
 Document = dict[str, Any]
 
@@ -27,6 +28,8 @@ class Order:
     runs: Path
     results: Path
     device: torch.device
+    together: int = TOGETHER
+    """The most trainings side by side."""
 
     def path(self, cell: Cell) -> Path:
         return self.results / cell.table / f"{cell.name}.json"

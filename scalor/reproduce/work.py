@@ -22,9 +22,6 @@ from scalor.reproduce.runs import Training, locate
 from scalor.signals import Stopped, stop_signals_raised
 from scalor.training.loop import Job, train_together
 
-TOGETHER = 8
-"""The most trainings side by side."""
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -84,12 +81,14 @@ def work(cells: Sequence[Cell], order: Order) -> Outcome:
 
 def train(batch: Sequence[Training], order: Order) -> dict[Training, str]:
     """Train side by side, going on where there is something to go on from; a sentence for each that broke."""
-    outcomes = train_together([Job(one.config, one.folder) for one in batch], order.device, resume=True)
+    outcomes = train_together(
+        [Job(one.config, one.folder) for one in batch], order.device, resume=True, together=order.together
+    )
     sentences = {}
     for training, outcome in zip(batch, outcomes, strict=True):
         if isinstance(outcome, InputError):
             sentences[training] = f"{training.folder}: {outcome}"
-        elif outcome.stopped:
+        elif outcome is not None and outcome.stopped:
             raise Stopped(outcome.stopped)
     return sentences
 
@@ -99,10 +98,7 @@ def batches(trainings: Mapping[Cell, Training]) -> list[list[Training]]:
     untrained = [training for training in dict.fromkeys(trainings.values()) if not training.finished]
     alone = {training for cell, training in trainings.items() if cell.table == "efficiency" and not cell.setting.device}
     together = [training for training in untrained if training not in alone]
-    return [
-        *(together[first : first + TOGETHER] for first in range(0, len(together), TOGETHER)),
-        *([training] for training in untrained if training in alone),
-    ]
+    return [*([together] if together else []), *([training] for training in untrained if training in alone)]
 
 
 def possible(cells: Sequence[Cell], order: Order) -> tuple[list[Cell], list[str]]:

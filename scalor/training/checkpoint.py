@@ -30,6 +30,8 @@ from scalor.training.packing import pack, unpack
 
 FORMAT = "scalor-1"
 MODEL_FILE, RESUME_FILE = "model.safetensors", "resume.safetensors"
+STATE = "training/"
+"""The names of the optimiser's tensors begin so."""
 WEIGHTS = Path(__file__).parent.parent / "weights"
 """Weights that ship with the package, loaded by name."""
 
@@ -45,7 +47,7 @@ class Checkpoint:
     @property
     def weights(self) -> dict[str, Tensor]:
         """The model's own tensors, without the state of training."""
-        return {name: tensor for name, tensor in self.tensors.items() if not name.startswith("training/")}
+        return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(STATE)}
 
 
 def provenance(

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import warnings
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from scalor.signals import stop_signals
 from scalor.training import checkpoint, guards
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
-from scalor.training.warming import warm
+from scalor.training.warming import warming
 
 BAD_STEPS = 50
 """So many steps without a finite gradient in a row end the run."""
@@ -37,6 +38,14 @@ EVALUATED = (
 )
 """What an evaluation during training writes down, besides the step and the seconds of training so far; without objects
 only the last."""
+
+
+TOGETHER = 8
+"""The most trainings side by side."""
+AHEAD = 2
+"""Steps of a run that a GPU is asked for before they are done."""
+SHORTLY = 1e-4
+"""Seconds until a step may be done."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,8 @@ class TrainingResult:
     """The signal that ended it early, if one did."""
 
 
-Outcome = TrainingResult | InputError
+Outcome = TrainingResult | InputError | None
+"""None: a signal came before the run had begun."""
 
 
 def make_scenes(config: Config[SystemConfig], split: str, device: torch.device) -> Scenes:
@@ -74,39 +84,52 @@ def train(
     (outcome,) = train_together([Job(config, folder)], device, resume, quiet)
     if isinstance(outcome, InputError):
         raise outcome
+    assert outcome is not None  # one alone begins at once
     return outcome
 
 
 def train_together(
-    jobs: Sequence[Job], device: torch.device, resume: bool = False, quiet: bool = False
+    jobs: Sequence[Job], device: torch.device, resume: bool = False, quiet: bool = False, together: int = TOGETHER
 ) -> list[Outcome]:
-    """Train side by side, a step each in turn; every run is exactly what it would be alone.
+    """Train side by side, `together` at a time; every run is exactly what it would be alone.
 
-    On a GPU each run has a stream of its own, so that the small kernels of all of them fill the chip. A run that
-    breaks ends alone: its error takes the place of its result. Folders and checkpoints that will not do are
-    refused before anything is trained.
+    The next run begins when one has ended, and none before what it needs is compiled. On a GPU each has a stream of
+    its own, so that the small kernels of all of them fill the chip, and whoever is done with a step goes on to the
+    next. A run that breaks ends alone: its error takes the place of its result. Folders and checkpoints that will
+    not do are refused before anything is trained.
     """
     claim_all([job.folder for job in jobs], resume)
+    if resume:
+        for job in jobs:
+            read_saved(job.folder, job.config)
     checkpoint.commit()
-    warm([job.config for job in jobs], device, quiet)
-    clock = Clock(device)
-    streams = [torch.cuda.Stream(device) if device.type == "cuda" else None for _ in jobs]
-    runs = []
-    for job, stream in zip(jobs, streams, strict=True):
-        label = f"{job.folder.name}: " if len(jobs) > 1 else ""
-        with torch.cuda.stream(stream):  # on the CPU there is none, and this does nothing
-            runs.append(prepare(job, device, resume, label, clock, len(jobs)))
-    outcomes: list[Outcome | None] = [None] * len(jobs)
-    with stop_signals() as stop, progress_bars(runs, quiet) as bars:
-        trainings = [training(run, bar, stop) for run, bar in zip(runs, bars, strict=True)]
-        del runs  # what a run held on the device is free once it has ended
-        while None in outcomes:
-            for place, steps in enumerate(trainings):
-                if outcomes[place] is None:
-                    outcomes[place] = advance(steps, streams[place])
+    clock, side_by_side = Clock(device), min(together, len(jobs))
+    waiting, live = list(range(len(jobs))), dict[int, Lane]()
+    outcomes: list[Outcome] = [None] * len(jobs)
+    with (
+        stop_signals() as stop,
+        progress_bars(jobs, quiet) as bars,
+        warming([job.config for job in jobs], device, quiet) as warm,
+    ):
+        while waiting or live:
+            for place in list(filter(warm, waiting))[: together - len(live)]:
+                waiting.remove(place)
+                try:
+                    live[place] = Lane(jobs[place], device, resume, clock, side_by_side, bars[place], stop)
+                except InputError as error:
+                    outcomes[place] = error
+            free = [place for place, lane in live.items() if lane.free()]
+            for place in free:
+                outcomes[place] = live[place].advance()
+                if outcomes[place] is not None:
+                    del live[place]  # and with it what the run held on the device
+            if stop:
+                waiting.clear()
+            if not free:
+                time.sleep(SHORTLY)
     if device.type == "cuda":
         torch.cuda.synchronize(device)  # whoever takes the models does not know their streams
-    return [outcome for outcome in outcomes if outcome is not None]
+    return outcomes
 
 
 class Run(NamedTuple):
@@ -153,17 +176,47 @@ def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Cl
 Training = Generator[None, None, TrainingResult]
 
 
-def advance(steps: Training, stream: torch.cuda.Stream | None) -> Outcome | None:
-    """One step of a run, on its own stream; what the run ended with, if it did."""
-    with torch.cuda.stream(stream):
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: TrainingResult = end.value
-            return result
-        except InputError as error:
-            return error
-    return None
+class Lane:
+    """A run among others. On a GPU it has a stream of its own, and no more than AHEAD steps are asked for before they
+    are done: the host must not wait in one lane while another is free."""
+
+    def __init__(
+        self,
+        job: Job,
+        device: torch.device,
+        resume: bool,
+        clock: "Clock",
+        side_by_side: int,
+        bar: "tqdm[NoReturn]",
+        stop: Sequence[int],
+    ) -> None:
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.asked: deque[torch.cuda.Event] = deque()
+        label = f"{job.folder.name}: " if side_by_side > 1 else ""
+        with torch.cuda.stream(self.stream):  # on the CPU there is none, and this does nothing
+            run = prepare(job, device, resume, label, clock, side_by_side)
+        bar.initial = bar.n = run.before.step
+        bar.unpause()
+        self.steps = training(run, bar, stop)
+
+    def free(self) -> bool:
+        while self.asked and self.asked[0].query():
+            self.asked.popleft()
+        return len(self.asked) < AHEAD
+
+    def advance(self) -> Outcome:
+        """One step; what the run ended with, if it did."""
+        with torch.cuda.stream(self.stream):
+            try:
+                next(self.steps)
+            except StopIteration as end:
+                result: TrainingResult = end.value
+                return result
+            except InputError as error:
+                return error
+            if self.stream:
+                self.asked.append(self.stream.record_event())
+        return None
 
 
 def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
@@ -254,19 +307,19 @@ class Clock:
 
 
 @contextmanager
-def progress_bars(runs: Sequence[Run], quiet: bool) -> Iterator[list["tqdm[NoReturn]"]]:
+def progress_bars(jobs: Sequence[Job], quiet: bool) -> Iterator[list["tqdm[NoReturn]"]]:
     """A bar a run. They end together: a bar that ends moves the lines of those below it."""
+    several = len(jobs) > 1
     bars = [
         tqdm(
-            desc=run.label or None,
-            total=run.config.train.steps,
-            initial=run.before.step,
-            position=place if len(runs) > 1 else None,
+            desc=job.folder.name if several else None,
+            total=job.config.train.steps,
+            position=place if several else None,
             disable=quiet,
             file=sys.stderr,
             unit="step",
         )
-        for place, run in enumerate(runs)
+        for place, job in enumerate(jobs)
     ]
     try:
         yield bars
@@ -330,7 +383,7 @@ def training_state(step: TrainingStep) -> dict[str, Tensor]:
     state = {}
     for name, parameter in step.model.named_parameters():
         for key, value in step.optimizer.state[parameter].items():
-            state[f"training/{key}/{name}"] = value
+            state[f"{checkpoint.STATE}{key}/{name}"] = value
     return state
 
 
@@ -339,29 +392,36 @@ def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> H
 
     A kill between the two writes of `save` leaves the model file one save behind, so it is written again.
     """
+    saved = read_saved(folder, config)
+    if saved is None:
+        return History()
+    path = folder / checkpoint.RESUME_FILE
+    weights = saved.weights
+    checkpoint.fill(step.model, weights, path)
+    for name, parameter in step.model.named_parameters():
+        for key, value in step.optimizer.state[parameter].items():
+            value.copy_(saved.tensors[f"{checkpoint.STATE}{key}/{name}"])
+    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
+    origin = saved.provenance
+    return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))
+
+
+def read_saved(folder: Path, config: Config[SystemConfig]) -> checkpoint.Checkpoint | None:
+    """What a run in the folder left to go on from, if it did; it must be the same run."""
     path = folder / checkpoint.RESUME_FILE
     if not path.exists():
-        return History()
+        return None
     saved = checkpoint.read(path)
     if identity(saved.config) != identity(config):
         raise InputError(
             f"folder {folder} holds a run with another model, other scenes, another seed or batch: resume with the "
             "settings in its config.json, or choose another --out."
         )
-    weights = saved.weights
-    checkpoint.fill(step.model, weights, path)
-    missing = sorted(set(training_state(step)) - set(saved.tensors))
-    if missing:
+    if not any(name.startswith(checkpoint.STATE) for name in saved.tensors):
         raise InputError(
-            f"checkpoint {path} holds no state of training ({missing[0]} is missing): it cannot be gone on from; "
-            "choose another --out."
+            f"checkpoint {path} holds no state of training: it cannot be gone on from; choose another --out."
         )
-    for name, parameter in step.model.named_parameters():
-        for key, value in step.optimizer.state[parameter].items():
-            value.copy_(saved.tensors[f"training/{key}/{name}"])
-    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
-    origin = saved.provenance
-    return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))
+    return saved
 
 
 def identity(config: Config[SystemConfig]) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Compiling for several trainings at once, each in a process of its own, before they start side by side.
+"""Compiling for several trainings at once, each in a process of its own, while others train already.
 
 One process compiles one thing after the other, about a minute each; the compiler's cache is shared, so what these
 processes leave in it is found by the trainings.
@@ -7,7 +7,9 @@ processes leave in it is found by the trainings.
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -20,27 +22,45 @@ SIX_MINUTES = 360
 """Nothing takes this long to compile. What does is left to the training itself."""
 
 
-def warm(configs: Sequence[Config[Any]], device: torch.device, quiet: bool = False) -> None:
-    """Fill the cache for all of them; one alone may as well compile for itself."""
-    compiled = [config for config in configs if config.train.compile and config.system == ModelConfig.system]
-    texts = {json.dumps(short(config).to_dict()) for config in compiled}
-    if device.type != "cuda" or len(texts) < 2:
+@contextmanager
+def warming(
+    configs: Sequence[Config[Any]], device: torch.device, quiet: bool = False
+) -> Iterator[Callable[[int], bool]]:
+    """Fills the cache for all of them; says of each, by its place, whether it may begin. One alone may as well compile
+    for itself."""
+    texts = [json.dumps(short(config).to_dict()) if is_compiled(config) else None for config in configs]
+    different = {text for text in texts if text}
+    if device.type != "cuda" or len(different) < 2:
+        yield lambda place: True
         return
     if not quiet:
-        tqdm.write(f"compiling for {len(texts)} trainings, side by side", file=sys.stderr)
-    running = []
-    for text in texts:
-        command = [sys.executable, "-m", "scalor.training.warming", str(device)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert process.stdin is not None
-        process.stdin.write(text)
-        process.stdin.close()
-        running.append(process)
-    for process in running:
-        try:
-            process.wait(SIX_MINUTES)
-        except subprocess.TimeoutExpired:
+        tqdm.write(f"compiling for {len(different)} trainings, side by side", file=sys.stderr)
+    latest = time.monotonic() + SIX_MINUTES
+    running = {text: compile_apart(text, device) for text in different}
+
+    def warm(place: int) -> bool:
+        text = texts[place]
+        return text is None or running[text].poll() is not None or time.monotonic() > latest
+
+    try:
+        yield warm
+    finally:
+        for process in running.values():
             process.kill()
+
+
+def is_compiled(config: Config[Any]) -> bool:
+    return config.train.compile and config.system == ModelConfig.system
+
+
+def compile_apart(text: str, device: torch.device) -> "subprocess.Popen[str]":
+    """In a process of its own, which ends when it is done."""
+    command = [sys.executable, "-m", "scalor.training.warming", str(device)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdin is not None
+    process.stdin.write(text)
+    process.stdin.close()
+    return process
 
 
 def short(config: Config[Any]) -> Config[Any]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalor.errors import InputError
-from scalor.fitting.choosing import SIZE_RANGE, Choice, choose, stride_for
+from scalor.fitting.choosing import AREA, LEAST_AREA, SIZE_RANGE, Choice, choose, contrast_for, scale_for, stride_for
 from scalor.fitting.keeping import keep
 from scalor.fitting.surveying import empty_scene, find_blobs, survey
 from scalor.perspective import FLAT
@@ -87,6 +87,46 @@ def test_faint_objects_are_found_and_made_stronger(tmp_path: Path) -> None:
     kept = keep(video, empty_scene(video), config, found.strength)
     apart = np.abs(kept.frames.astype(int) - kept.stills).max(1)
     assert np.percentile(apart, 99.5) > 60
+
+
+def test_faint_dots_of_a_few_pixels_are_counted_and_enlarged(tmp_path: Path) -> None:
+    """Dots some five pixels wide, at most 18 of 255 darker than a noisy scene, that tremble and drift."""
+    random = np.random.default_rng(0)
+    row, column = np.mgrid[:96, :128]
+    pictures = 130 + random.normal(0, 4, (60, 96, 128, 3))
+    start, drift = random.uniform(0, 128, (30, 2)), random.normal(0, 0.7, (30, 2))
+    for t in range(60):
+        x, y = ((start + t * drift) % (128, 96)).T[:, :, None, None]
+        pictures[t] -= (18 * np.exp(-((column - x) ** 2 + (row - y) ** 2) / 6)).sum(0)[..., None]
+    np.save(tmp_path / "film.npy", pictures.round().astype(np.uint8))
+    video = open_video(tmp_path / "film.npy")
+    found = survey(video, empty_scene(video))
+    assert 20 <= found.objects <= 30  # some touch
+    assert found.object_size == pytest.approx((5, 5), abs=2)
+    config = choose(found, Choice(), video.size, "footage.npz")
+    assert np.prod(config.model.object_size) == pytest.approx(LEAST_AREA, rel=0.05)
+    assert config.scene.scale > 1
+    assert config.model.cell == (4, 4)
+    kept = keep(video, empty_scene(video), config, found.strength)
+    assert len(kept.spots) > 60 * 15
+
+
+def test_large_objects_are_shrunken_small_ones_enlarged_and_others_left_as_they_are() -> None:
+    areas = np.geomspace(1, 1e5, 50)
+    scales = np.array([scale_for(area) for area in areas])
+    assert (np.diff(scales) <= 0).all()
+    seen = areas * scales**2
+    assert seen[areas > AREA] == pytest.approx(AREA, rel=0.02)
+    assert seen[areas < LEAST_AREA] == pytest.approx(LEAST_AREA, rel=0.02)
+    assert (scales[(areas >= LEAST_AREA) & (areas <= AREA)] == 1).all()
+
+
+def test_small_objects_are_made_stronger_than_large_ones() -> None:
+    assert contrast_for(0.1, AREA) == contrast_for(0.1, 2 * AREA) == 4
+    assert contrast_for(0.1, AREA / 2) == pytest.approx(4 * 2**0.5, abs=0.1)
+    assert contrast_for(0.1, 1) == 7
+    assert contrast_for(0.01, AREA) == 10
+    assert contrast_for(0.9, 1) == contrast_for(0.0, AREA) == 1
 
 
 def test_a_still_video_is_told(tmp_path: Path) -> None:

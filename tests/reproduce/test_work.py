@@ -284,13 +284,17 @@ def test_a_stop_in_a_measurement_keeps_what_was_measured(
     assert set(outcome.documents) == set(cells)
 
 
-def test_at_most_so_many_are_trained_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: list[list[str]]
-) -> None:
-    monkeypatch.setattr("scalor.reproduce.work.TOGETHER", 2)
+def test_at_most_so_many_are_trained_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[int] = []
+    before_step(monkeypatch, lambda step, number: turns.append(step.config.train.seed))
     cells = choose(["tracking"], ["md"], [0, 1, 2])
-    assert list(work(cells, order(tmp_path)).documents) == cells
-    assert trained == [["shapes-md-seed0", "shapes-md-seed1"], ["shapes-md-seed2"]]
+    assert list(work(cells, replace(order(tmp_path), together=2)).documents) == cells
+    assert turns.index(2) > max(turns.index(0), turns.index(1))
+    assert turns.index(2) > min(last_place(turns, 0), last_place(turns, 1))
+
+
+def last_place(turns: list[int], seed: int) -> int:
+    return max(place for place, one in enumerate(turns) if one == seed)
 
 
 def test_a_training_that_breaks_is_told_of_and_the_others_are_measured(

@@ -103,6 +103,24 @@ def test_runs_take_turns_and_each_ends_in_its_time(tmp_path: Path, monkeypatch: 
         assert [line["step"] for line in log_of(tmp_path / str(place))] == list(range(1, steps + 1))
 
 
+def test_the_next_run_begins_when_one_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = []
+    before_step(monkeypatch, lambda step, number: turns.append((step.config.train.seed, number)))
+    jobs = [Job(tiny(steps, seed=seed), tmp_path / str(seed)) for seed, steps in enumerate((3, 1, 2))]
+    outcomes = train_together(jobs, CPU, quiet=True, together=2)
+    assert turns == [(0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (2, 1)]
+    assert ends(outcomes) == [(3, None), (1, None), (2, None)]
+
+
+def test_a_stop_signal_leaves_alone_what_has_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before_step(monkeypatch, lambda step, number: os.kill(os.getpid(), signal.SIGTERM) if number == 1 else None)
+    jobs = [Job(tiny(4, seed=seed), tmp_path / str(seed)) for seed in range(2)]
+    stopped, waiting = train_together(jobs, CPU, quiet=True, together=1)
+    assert isinstance(stopped, TrainingResult)
+    assert (stopped.step, stopped.stopped, waiting) == (2, signal.SIGTERM, None)
+    assert not list((tmp_path / "1").iterdir())
+
+
 def test_going_on_side_by_side_goes_on_with_each_from_where_it_was(alone: list[Path], tmp_path: Path) -> None:
     """One has not begun, one is half way, one is over."""
     run(seeds(3, steps=3)[1], tmp_path / "1")

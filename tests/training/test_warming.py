@@ -22,14 +22,18 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     class Process:
         def __init__(self, *_: object, **__: object) -> None:
-            self.stdin = self
+            self.stdin, self.busy = self, True
 
         def write(self, text: str) -> None:
             told.append(text)
 
         def close(self) -> None: ...
 
-        def wait(self, timeout: float) -> None: ...
+        def poll(self) -> int | None:
+            return None if self.busy else 0
+
+        def kill(self) -> None:
+            self.busy = False
 
     monkeypatch.setattr(subprocess, "Popen", Process)
     return told
@@ -37,15 +41,23 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_presets_with_one_model_are_compiled_once(started: list[str]) -> None:
     names = ("shapes-md", "mnist-md", "shapes-hd", "shapes-length")
-    warming.warm([get_preset(name) for name in names], GPU, quiet=True)
-    assert len(started) == 2
+    with warming.warming([get_preset(name) for name in names], GPU, quiet=True):
+        assert len(started) == 2
+
+
+def test_what_is_not_compiled_yet_waits_and_other_systems_do_not(started: list[str]) -> None:
+    configs = [get_preset("shapes-md"), tiny(system="vrnn"), get_preset("shapes-hd")]
+    with warming.warming(configs, GPU, quiet=True) as warm:
+        assert [warm(place) for place in range(3)] == [False, True, False]
+    assert [warm(place) for place in range(3)] == [True, True, True]
 
 
 def test_one_alone_and_the_cpu_and_other_systems_compile_nothing(started: list[str]) -> None:
     md, hd = get_preset("shapes-md"), get_preset("shapes-hd")
     plain = [replace(config, train=replace(config.train, compile=False)) for config in (md, hd)]
     for configs, device in (([md], GPU), ([md, hd], CPU), (plain, GPU), ([md, tiny(system="vrnn")], GPU)):
-        warming.warm(configs, device, quiet=True)
+        with warming.warming(configs, device, quiet=True) as warm:
+            assert all(map(warm, range(len(configs))))
     assert not started
 
 
