@@ -314,11 +314,12 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
 
 
 def whole_frames(config: Config) -> TrainConfig:
-    """How systems that see frames whole are trained: on the longest sequences from the first step on, with twice as
-    many clips a step, which are cheap."""
+    """How systems that see frames whole are trained: on as many clips in half the steps, all of the full length."""
     train = config.train
     longest = max(frames for _, frames in train.lengths)
-    return replace(train, batch=2 * train.batch, lengths=((0, longest),))
+    return replace(
+        train, steps=train.steps // 2, cooldown=train.cooldown // 2, batch=2 * train.batch, lengths=((0, longest),)
+    )
 
 
 STATION = SceneConfig(kind="replay", frame=(128, 128), objects=(2, 64), size=9.0)
