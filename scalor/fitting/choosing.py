@@ -11,20 +11,20 @@ from scalor.video.shrinking import shrunken_size
 AREA = 320.0
 """Pixels of an object as the model sees it: enough to tell one from another, few enough to be quick."""
 LEAST_AREA = 100.0
-"""Objects of fewer pixels are enlarged: cells of two pixels and sprites of four learn slowly (docs/log.md)."""
+"""Objects of fewer pixels are enlarged, so that they span several cells of several pixels."""
 STEP = 0.12
 """Of the shorter side of an object: how far it should move from one frame to the next."""
 LARGEST_STRIDE = 8
 STRENGTH, MOST_STRENGTH, MOST_CONTRAST = 0.4, 0.7, 10.0
 """How much objects of AREA pixels should differ from the scene, in shares of full brightness, how much small ones, and
 what may be done for it."""
-SIGMA = 0.25
-"""Of an object of AREA pixels."""
+SIGMA, LEAST_SIGMA = 0.25, 0.1
+"""The pixels' noise for objects of AREA pixels and STRENGTH, and at least."""
 CELLS = 2.5
 """Cells along a side of an object, at least."""
 AROUND = (2, 4)
 """Heights and widths of an object that a training clip spans."""
-SMALLEST_CLIP = 32
+SMALLEST_CLIP = 48
 """Pixels along a side."""
 LENGTH = 10
 SIZE_RANGE, SIZE_RANGE_IN_PERSPECTIVE = 0.5, 0.3
@@ -52,6 +52,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         min(room // step, math.ceil(max(SMALLEST_CLIP, count * side) / step)) * step
         for count, side, step, room in zip(AROUND, object_size, cell, shrunken_size(size, scale), strict=True)
     )
+    contrast = contrast_for(found.strength, math.prod(object_size))
     slots = round(math.prod(frame) / math.prod(object_size)) + 4
     scene = SceneConfig(
         kind="footage",
@@ -62,7 +63,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         scale=scale,
         perspective=found.perspective,
         stride=stride,
-        contrast=contrast_for(found.strength, math.prod(object_size)),
+        contrast=contrast,
     )
     model = ModelConfig(
         frame=scene.frame,
@@ -73,7 +74,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         size_range=SIZE_RANGE if found.perspective == FLAT else SIZE_RANGE_IN_PERSPECTIVE,
         inertia=True,
         still=True,
-        sigma=sigma_for(math.prod(object_size)),
+        sigma=sigma_for(found.strength * contrast, math.prod(object_size)),
     )
     return Config(model, scene, scene, schedule(said.steps))
 
@@ -103,10 +104,11 @@ def stride_for(speed: float, side: float) -> int:
     return 1 if speed == 0 else min(LARGEST_STRIDE, max(1, round(STEP * side / speed)))
 
 
-def sigma_for(area: float) -> float:
-    """The pixels' noise, so that an object is worth about as many nats whatever its size: with less, large ones fall
-    apart into pieces, with more, small ones are not worth their price (docs/log.md)."""
-    return round(max(0.1, SIGMA * math.sqrt(min(1.0, area / AREA))), 3)
+def sigma_for(strength: float, area: float) -> float:
+    """The pixels' noise for objects of this strength as the model sees them. With less, large ones fall apart into
+    pieces and blotches become objects; with more, small and faint ones are not worth their price (docs/log.md)."""
+    worth = math.sqrt(area / AREA * strength / STRENGTH)
+    return round(min(SIGMA, max(LEAST_SIGMA, SIGMA * worth)), 3)
 
 
 def contrast_for(strength: float, area: float) -> float:

@@ -20,8 +20,8 @@ WATCHED = 200
 WIDEST = 640
 """Pixels: larger videos are surveyed at a smaller size."""
 CLEARLY, NOTABLY = 3.0, 0.25
-"""A pixel has changed when it differs by this many noise deviations (of three colours the one that is farthest off, which
-is some half more than one alone), and by this share of what strong ones do."""
+"""A pixel has changed when it differs by this many noise deviations (of the colour that is farthest off, which is some
+half more than of one alone), and by this share of what strong ones do."""
 STRONG = 99.9
 """Percentile of the differences that strong ones reach."""
 LEAST = 0.15

@@ -93,11 +93,14 @@ class Tidy:
     def __init__(self, object_size: tuple[float, float], lens: Lens) -> None:
         """`object_size`: typical height and width, pixels of the video."""
         assert lens.still is not None
-        self.sharpen = Sharpener(lens.still, object_size, lens.corners[:2], lens.contrast)
+        self.sharpen = None
+        if lens.scale < 1:  # else the model saw all there is; what is small and faint would not stand out (docs/log.md)
+            self.sharpen = Sharpener(lens.still, object_size, lens.corners[:2], lens.contrast)
         self.identities = Identities(object_size, lens.corners)
 
     def step(self, tracks: Tracks, picture: Picture) -> Tracks:
-        return self.identities.step(self.sharpen(without_doubles(tracks), picture))
+        seen = without_doubles(tracks)
+        return self.identities.step(self.sharpen(seen, picture) if self.sharpen else seen)
 
 
 def tidy_for(tracker: Streaming, lens: Lens) -> Tidy | None:

@@ -15,7 +15,8 @@ from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import Selection, open_video
-from scalor.video.tracking import follow, track_video
+from scalor.video.lens import Lens
+from scalor.video.tracking import Tidy, follow, track_video
 
 from .clips import movie
 
@@ -82,6 +83,19 @@ def test_ids_are_made_to_last_where_the_camera_stands_still(still: bool, raw: bo
     model = Doubling(ModelConfig(frame=(32, 32), grid=(4, 4), object_size=(2, 2), background=False, still=still))
     seen = [tracks for _, tracks in follow(model, open_video(spots), raw=raw)]
     assert [tracks.id.tolist() for tracks in seen] == [list(range(objects))] * 9
+
+
+@pytest.mark.parametrize(("scale", "objects"), [(0.5, 0), (1.0, 1), (2.0, 1)])
+def test_what_does_not_stand_out_is_dropped_only_where_the_model_saw_less_than_there_is(
+    scale: float, objects: int
+) -> None:
+    scene = np.full((40, 60, 3), 120, np.uint8)
+    tidy = Tidy((6.0, 6.0), Lens((40, 60), None, scale=scale, still=scene))
+    one = np.zeros(1, int)
+    seen = Tracks(one, one, one, np.array([[20.0, 10.0, 26.0, 16.0]]), np.ones(1), one > 0, (40, 60))
+    for _ in range(6):
+        told = tidy.step(seen, scene)
+    assert len(told) == objects
 
 
 def test_results_are_written_as_the_video_goes_by(spots: Path, tmp_path: Path) -> None:
