@@ -207,6 +207,7 @@ class TrainConfig:
     learning_rate: float = setting(5e-4, "Adam's step size")
     cooldown: int = setting(0, "last steps, over which the step size falls to zero")
     clip_norm: float = setting(1.0, "largest norm of the gradient")
+    clip_usual: float = setting(0.0, "largest norm of the gradient in shares of what is usual, 0: any")
     seed: int = setting(0, "seed of the weights, the scenes and the samples")
     lengths: tuple[tuple[int, int], ...] = setting(
         ((0, 2), (2_000, 4), (6_000, 10)), "sequence length: pairs of a first step and the frames from it on"
@@ -234,6 +235,12 @@ class TrainConfig:
         for name in ("learning_rate", "clip_norm"):
             value = getattr(self, name)
             require(value > 0 and math.isfinite(value), f"train.{name}", value, "it must be positive and finite")
+        require(
+            self.clip_usual == 0 or 1 < self.clip_usual < math.inf,
+            "train.clip_usual",
+            self.clip_usual,
+            "it must be 0, or above 1 and finite",
+        )
         for name in ("seed", "cooldown", "gradients_through_time", "evaluate_every"):
             require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "it must be 0 or more")
         starts = [start for start, _ in self.lengths]

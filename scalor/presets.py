@@ -238,7 +238,7 @@ def mnist_occlusion() -> Config:
     """Digits that steer towards each other."""
     config = density("mnist", (8, 11), 12.0, slots=16)
     scene = replace(config.scene, steer=True)
-    return replace(config, scene=scene, test=scene, train=replace(config.train, lengths=PATIENT))
+    return replace(config, scene=scene, test=scene, train=replace(config.train, lengths=PATIENT, clip_usual=3.0))
 
 
 @preset

@@ -85,6 +85,7 @@ def schedule(steps: int) -> TrainConfig:
     return TrainConfig(
         steps=steps,
         cooldown=steps // 4,
+        clip_usual=3.0,
         lengths=tuple(dict(zip(starts, (1, 2, 4, LENGTH), strict=True)).items()),
         temperature=(1.0, 0.3, steps // 2),
         batch=32,

@@ -44,6 +44,7 @@ TOGETHER = 8
 """The most trainings side by side."""
 AHEAD = 2
 """Steps of a run that a GPU is asked for before they are done."""
+USUAL_NORM = f"{checkpoint.STATE}usual_norm"
 SHORTLY = 1e-4
 """Seconds until a step may be done."""
 
@@ -379,12 +380,13 @@ def save(run: Run, now: History) -> None:
 
 
 def training_state(step: TrainingStep) -> dict[str, Tensor]:
-    """The optimiser as named tensors. There is no random state: noise comes from the seed and the step."""
+    """The optimiser and what it is used to, as named tensors. There is no random state: noise comes from the seed and
+    the step."""
     state = {}
     for name, parameter in step.model.named_parameters():
         for key, value in step.optimizer.state[parameter].items():
             state[f"{checkpoint.STATE}{key}/{name}"] = value
-    return state
+    return state | {USUAL_NORM: step.usual_norm}
 
 
 def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> History:
@@ -401,6 +403,7 @@ def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> H
     for name, parameter in step.model.named_parameters():
         for key, value in step.optimizer.state[parameter].items():
             value.copy_(saved.tensors[f"{checkpoint.STATE}{key}/{name}"])
+    step.usual_norm.copy_(saved.tensors.get(USUAL_NORM, step.usual_norm))  # older checkpoints have none
     checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
     origin = saved.provenance
     return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))

@@ -22,6 +22,9 @@ from scalor.distributions import Noise
 from scalor.interface import Annealed, Model
 from scalor.schedule import Anneals
 
+HABIT = 0.02
+"""How much a step's gradient counts for what is usual."""
+
 
 class TrainingStep:
     """Callable: `step(number, anneals)` trains once and returns the metrics as a tensor on the device, in the order of
@@ -39,6 +42,7 @@ class TrainingStep:
         self.temperature = torch.ones((), device=device)
         self.presence_prior = torch.ones((), device=device)
         self.bad_in_a_row = torch.zeros((), device=device)
+        self.usual_norm = torch.zeros((), device=device)
         self.names = ("elbo", *model.reported, "gradient_norm", "skipped")
         self.metrics = torch.zeros(len(self.names), device=device)
         self.captured: Captured | None = None
@@ -109,14 +113,31 @@ class TrainingStep:
         # it was being compiled or captured.
         with torch.autograd.set_multithreading_enabled(False):
             (-elbo / video[0].numel()).backward()
-        norm = torch.nn.utils.clip_grad_norm_(
-            [p for p in self.model.parameters() if p.grad is not None], self.config.train.clip_norm
-        )
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        largest = self.largest_norm()
+        torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp(max=1))
         skipped = 1 - torch.isfinite(norm).float()
         if learn:
             self.update(skipped)
+            self.get_used_to(torch.minimum(norm, largest))
             self.bad_in_a_row.copy_((self.bad_in_a_row + 1) * skipped)
         self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
+
+    def largest_norm(self) -> Tensor:
+        """What longer gradients are cut to: a single one that is far from the usual can undo what thousands learned."""
+        train = self.config.train
+        fixed = torch.full_like(self.usual_norm, train.clip_norm)
+        if train.clip_usual == 0:
+            return fixed
+        usual = torch.where(self.usual_norm > 0, train.clip_usual * self.usual_norm, fixed)
+        return torch.minimum(usual, fixed)
+
+    def get_used_to(self, norm: Tensor) -> None:
+        """The geometric mean of the norms so far, of which the later ones count more."""
+        usual = torch.where(self.usual_norm > 0, self.usual_norm, norm)
+        usual = usual * (norm / usual) ** HABIT
+        self.usual_norm.copy_(torch.where(usual.isfinite(), usual, self.usual_norm))
 
     def update(self, skipped: Tensor) -> None:
         """Adam, doing nothing where `skipped` is 1 (the hook that gradient scalers use)."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from scalor import SCALOR
+from scalor import SCALOR, Config
 from scalor.data.scenes import Scenes
 from scalor.schedule import anneals
 from scalor.training.loop import make_scenes, training_state
@@ -28,8 +28,8 @@ class SometimesBroken:
         return clip
 
 
-def make_step(broken: set[int] | None = None) -> TrainingStep:
-    config = tiny()
+def make_step(broken: set[int] | None = None, config: Config | None = None) -> TrainingStep:
+    config = config or tiny()
     torch.manual_seed(0)
     step = TrainingStep(config, SCALOR(config.model), make_scenes(config, "train", CPU), CPU)
     step.scenes = SometimesBroken(step.scenes, config.train.batch, broken or set())  # type: ignore[assignment]
@@ -97,3 +97,34 @@ def test_the_gradient_is_clipped() -> None:
     assert take(step, 3)["gradient_norm"] > 1e-12
     grads = torch.cat([p.grad.flatten() for p in step.model.parameters() if p.grad is not None])
     assert float(grads.norm()) <= 1.01e-12
+
+
+def test_a_gradient_far_from_the_usual_is_cut_to_a_few_times_it() -> None:
+    """The same batch, with its bound a thousand times as steep: clipped, it moves Adam's mean by three usual norms."""
+    step = make_step(config=tiny(clip_norm=1e9, clip_usual=3.0))
+    for number in range(5):
+        take(step, number)
+    usual = float(step.usual_norm)
+    before = first_moments(step)
+    hooks = [parameter.register_hook(lambda gradient: 1e3 * gradient) for parameter in step.model.parameters()]
+    norm = take(step, 5)["gradient_norm"]
+    for hook in hooks:
+        hook.remove()
+    assert norm > 100 * usual
+    added = torch.cat([new - 0.9 * old for new, old in zip(first_moments(step), before, strict=True)])
+    torch.testing.assert_close(float(added.norm()), 0.1 * 3 * usual, rtol=1e-3, atol=0)
+    assert float(step.usual_norm) < 1.03 * usual
+
+
+def first_moments(step: TrainingStep) -> list[Tensor]:
+    return [step.optimizer.state[p]["exp_avg"].flatten().clone() for p in step.model.parameters()]
+
+
+def test_what_is_usual_is_learned_from_the_first_gradient_and_never_from_one_that_is_not_finite() -> None:
+    step = make_step(broken={1}, config=tiny(clip_norm=1e9))
+    first = take(step, 0)["gradient_norm"]
+    torch.testing.assert_close(float(step.usual_norm), first)
+    take(step, 1)
+    torch.testing.assert_close(float(step.usual_norm), first)
+    second = take(step, 2)["gradient_norm"]
+    torch.testing.assert_close(float(step.usual_norm), first**0.98 * second**0.02)
