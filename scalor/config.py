@@ -207,7 +207,7 @@ class TrainConfig:
     learning_rate: float = setting(5e-4, "Adam's step size")
     cooldown: int = setting(0, "last steps, over which the step size falls to zero")
     clip_norm: float = setting(1.0, "largest norm of the gradient")
-    clip_usual: float = setting(0.0, "largest norm of the gradient in shares of what is usual, 0: any")
+    clip_usual: float = setting(0.0, "largest norm of the gradient, times the usual one; 0: any")
     seed: int = setting(0, "seed of the weights, the scenes and the samples")
     lengths: tuple[tuple[int, int], ...] = setting(
         ((0, 2), (2_000, 4), (6_000, 10)), "sequence length: pairs of a first step and the frames from it on"

@@ -135,9 +135,10 @@ class SequentialVAE(WholeFrames):
         return self.draw(z, frame), Memory(hidden, z)
 
     def draw(self, z: Float[Tensor, "B latent"], frame: tuple[int, int]) -> Float[Tensor, "B 3 H W"]:
-        """The mean of the pixels: a small map that grows, resized to the frame."""
+        """The mean of the pixels: a small map that grows, resized to the frame. It is not squeezed into [0, 1], as the
+        VRNN's is not."""
         seed = self.unfold(z).unflatten(1, (-1, START, START))
-        grown = self.grow(seed).float().sigmoid()
+        grown = self.grow(seed).float()
         return interpolate(grown, size=frame, mode="bilinear", align_corners=False)
 
     @torch.inference_mode()
@@ -153,7 +154,7 @@ class SequentialVAE(WholeFrames):
         for _ in range(horizon):
             picture, memory = self.dream(memory, (video.shape[-2], video.shape[-1]), estimator or Exact())
             pictures.append(picture)
-        return Rollout(torch.stack(pictures, 1))
+        return Rollout(torch.stack(pictures, 1).clamp(0, 1))
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
         """Frames from outside, checked, on the model's device."""

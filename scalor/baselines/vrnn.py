@@ -141,7 +141,7 @@ class VRNN(WholeFrames):
     def dream(self, state: State, estimator: Estimator) -> tuple[Float[Tensor, "B 3 H W"], State]:
         """The prior: a frame that nobody has seen. The LSTM takes its mean for what was seen."""
         z = estimator.normal(normal(self.prior(state.hidden)))
-        picture = self.draw(z, state.hidden)
+        picture = self.draw(z, state.hidden).clamp(0, 1)
         return picture, self.remember(self.encoder(picture).float(), z, state)
 
     def remember(self, look: Float[Tensor, "B feature"], z: Float[Tensor, "B latent"], state: State) -> State:
@@ -149,9 +149,10 @@ class VRNN(WholeFrames):
         return State(hidden.float(), cell.float())
 
     def draw(self, z: Float[Tensor, "B latent"], hidden: Float[Tensor, "B state"]) -> Float[Tensor, "B 3 H W"]:
-        """The mean of the pixels."""
+        """The mean of the pixels. It is not squeezed into [0, 1]: over black scenes nothing would be learned, as the
+        first steps drive all pixels to where a sigmoid is flat."""
         drawn: Tensor = self.decoder(torch.cat([self.latent_features(z), hidden], -1))
-        return drawn.float().sigmoid()
+        return drawn.float()
 
     @torch.inference_mode()
     def generate(
@@ -166,7 +167,7 @@ class VRNN(WholeFrames):
         for _ in range(horizon):
             picture, state = self.dream(state, estimator or Exact())
             pictures.append(picture)
-        return Rollout(torch.stack(pictures, 1))
+        return Rollout(torch.stack(pictures, 1).clamp(0, 1))
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
         """Frames from outside, checked, on the model's device."""

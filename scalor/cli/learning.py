@@ -42,12 +42,12 @@ def train(arguments: argparse.Namespace, words: list[str]) -> int:
         if isinstance(outcome, InputError):
             broken.append(f"{where}{outcome}")
             continue
-        if outcome is None:
-            continue
-        results.append((run, outcome))
         if outcome.stopped:
             stopped = outcome.stopped
-            print(f"{where}stopped at step {outcome.step}; go on with --resume", file=sys.stderr)
+            when = f"stopped at step {outcome.step}" if isinstance(outcome, TrainingResult) else "not begun"
+            print(f"{where}{when}; go on with --resume", file=sys.stderr)
+        if isinstance(outcome, TrainingResult):
+            results.append((run, outcome))
     if results and not stopped:
         show([measure(run, result, arguments.clips, device) for run, result in results], side_by_side, arguments.json)
     for sentence in broken:

@@ -114,7 +114,7 @@ def parser() -> Parser:
     )
 
     score = command("score", "Measure how well tracks agree with a truth file.")
-    score.add_argument("tracks", help="tracks.csv of `scalor track`, or MOTChallenge text")
+    score.add_argument("tracks", nargs="+", help="tracks.csv of `scalor track`, or MOTChallenge text; one or more")
     score.add_argument("--truth", required=True, help="MOTChallenge text: frame, id, left, top, width, height, ...")
     score.add_argument(
         "--frames",

@@ -1,4 +1,4 @@
-"""`scalor score`: the tracks of a file against a truth file."""
+"""`scalor score`: the tracks of one or more files against a truth file."""
 
 import argparse
 
@@ -9,11 +9,15 @@ from scalor.evaluation.scoring import score as score_files
 
 def score(arguments: argparse.Namespace) -> int:
     frames = None if arguments.frames is None else frame_range(arguments.frames)
-    scores = score_files(arguments.tracks, arguments.truth, frames, arguments.minimum_presence)
+    scores = {
+        tracks: score_files(tracks, arguments.truth, frames, arguments.minimum_presence) for tracks in arguments.tracks
+    }
+    documents = [{"tracks": tracks, "truth": arguments.truth, **one.to_dict()} for tracks, one in scores.items()]
+    several = len(scores) > 1
     if arguments.json:
-        print_json({"tracks": arguments.tracks, "truth": arguments.truth, **scores.to_dict()})
+        print_json(documents if several else documents[0])
     else:
-        print(scores.table())
+        print("\n\n".join(f"{tracks}\n{one.table()}" if several else one.table() for tracks, one in scores.items()))
     return 0
 
 

@@ -88,7 +88,7 @@ def train(batch: Sequence[Training], order: Order) -> dict[Training, str]:
     for training, outcome in zip(batch, outcomes, strict=True):
         if isinstance(outcome, InputError):
             sentences[training] = f"{training.folder}: {outcome}"
-        elif outcome is not None and outcome.stopped:
+        elif outcome.stopped:
             raise Stopped(outcome.stopped)
     return sentences
 

@@ -41,7 +41,7 @@ only the last."""
 
 
 TOGETHER = 8
-"""The most trainings side by side."""
+"""Trainings side by side, where nothing else is said."""
 AHEAD = 2
 """Steps of a run that a GPU is asked for before they are done."""
 USUAL_NORM = f"{checkpoint.STATE}usual_norm"
@@ -70,8 +70,14 @@ class TrainingResult:
     """The signal that ended it early, if one did."""
 
 
-Outcome = TrainingResult | InputError | None
-"""None: a signal came before the run had begun."""
+class NotBegun(NamedTuple):
+    """A training that a signal kept from beginning."""
+
+    stopped: int
+    """The signal."""
+
+
+Outcome = TrainingResult | NotBegun | InputError
 
 
 def make_scenes(config: Config[SystemConfig], split: str, device: torch.device) -> Scenes:
@@ -85,7 +91,7 @@ def train(
     (outcome,) = train_together([Job(config, folder)], device, resume, quiet)
     if isinstance(outcome, InputError):
         raise outcome
-    assert outcome is not None  # one alone begins at once
+    assert isinstance(outcome, TrainingResult)  # one alone begins at once
     return outcome
 
 
@@ -97,7 +103,7 @@ def train_together(
     The next run begins when one has ended, and none before what it needs is compiled. On a GPU each has a stream of
     its own, so that the small kernels of all of them fill the chip, and whoever is done with a step goes on to the
     next. A run that breaks ends alone: its error takes the place of its result. Folders and checkpoints that will
-    not do are refused before anything is trained.
+    not do are refused before anything is trained. Memory that runs out ends them all.
     """
     claim_all([job.folder for job in jobs], resume)
     if resume:
@@ -105,8 +111,7 @@ def train_together(
             read_saved(job.folder, job.config)
     checkpoint.commit()
     clock, side_by_side = Clock(device), min(together, len(jobs))
-    waiting, live = list(range(len(jobs))), dict[int, Lane]()
-    outcomes: list[Outcome] = [None] * len(jobs)
+    waiting, live, outcomes = list(range(len(jobs))), dict[int, Lane](), dict[int, Outcome]()
     with (
         stop_signals() as stop,
         progress_bars(jobs, quiet) as bars,
@@ -115,22 +120,25 @@ def train_together(
         while waiting or live:
             for place in list(filter(warm, waiting))[: together - len(live)]:
                 waiting.remove(place)
+                label = f"{jobs[place].folder.name}: " if len(jobs) > 1 else ""
                 try:
-                    live[place] = Lane(jobs[place], device, resume, clock, side_by_side, bars[place], stop)
+                    live[place] = Lane(jobs[place], label, device, resume, clock, side_by_side, bars[place], stop)
                 except InputError as error:
                     outcomes[place] = error
             free = [place for place, lane in live.items() if lane.free()]
             for place in free:
-                outcomes[place] = live[place].advance()
-                if outcomes[place] is not None:
-                    del live[place]  # and with it what the run held on the device
+                ended = live[place].advance()
+                if ended is not None:
+                    outcomes[place] = ended
+                    del live[place]  # and with it what the run held on the device, but for its model
             if stop:
+                outcomes |= {place: NotBegun(stop[0]) for place in waiting}
                 waiting.clear()
             if not free:
                 time.sleep(SHORTLY)
     if device.type == "cuda":
         torch.cuda.synchronize(device)  # whoever takes the models does not know their streams
-    return outcomes
+    return [outcomes[place] for place in range(len(jobs))]
 
 
 class Run(NamedTuple):
@@ -139,7 +147,7 @@ class Run(NamedTuple):
     config: Config[SystemConfig]
     folder: Path
     label: str
-    """Tells the run from those beside it; empty when it is alone."""
+    """Tells the run from the others; empty when it is the only one."""
     step: TrainingStep
     before: "History"
     side_by_side: int
@@ -184,6 +192,7 @@ class Lane:
     def __init__(
         self,
         job: Job,
+        label: str,
         device: torch.device,
         resume: bool,
         clock: "Clock",
@@ -193,7 +202,6 @@ class Lane:
     ) -> None:
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.asked: deque[torch.cuda.Event] = deque()
-        label = f"{job.folder.name}: " if side_by_side > 1 else ""
         with torch.cuda.stream(self.stream):  # on the CPU there is none, and this does nothing
             run = prepare(job, device, resume, label, clock, side_by_side)
         bar.initial = bar.n = run.before.step
@@ -205,7 +213,7 @@ class Lane:
             self.asked.popleft()
         return len(self.asked) < AHEAD
 
-    def advance(self) -> Outcome:
+    def advance(self) -> TrainingResult | InputError | None:
         """One step; what the run ended with, if it did."""
         with torch.cuda.stream(self.stream):
             try:
@@ -260,6 +268,8 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
         if last:  # and not `if stop`: a signal since then waits for the next step's save
             break
         yield
+    run.pictures.close()
+    step.model.zero_grad()
     return TrainingResult(step.model, done, skipped, run.clock.seconds() - start, stop[0] if stop else None)
 
 

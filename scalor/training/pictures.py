@@ -40,6 +40,10 @@ class Pictures:
             self.writer.add_image(name, picture, done, dataformats="HWC")
         self.writer.flush()
 
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
 
 def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
     """The pictures of one clip [T, C, H, W], each [h, w, 3] in 8 bits. Of seven channels three are the frame's own."""

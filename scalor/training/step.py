@@ -48,7 +48,6 @@ class TrainingStep:
         self.captured: Captured | None = None
         self.bound = model.compiled_bound() if device.type == "cuda" and config.train.compile else model.bound
         if device.type == "cuda":
-            # Streams of its own: work space that libraries keep by stream is then not shared with other runs.
             self.main, self.beside = torch.cuda.Stream(device), torch.cuda.Stream(device)
         else:
             # Gradients fade into numbers too small to be normal, with which a CPU takes many times as long.
@@ -120,7 +119,7 @@ class TrainingStep:
         skipped = 1 - torch.isfinite(norm).float()
         if learn:
             self.update(skipped)
-            self.get_used_to(torch.minimum(norm, largest))
+            self.get_used_to(torch.where(norm.isfinite(), torch.minimum(norm, largest), norm))
             self.bad_in_a_row.copy_((self.bad_in_a_row + 1) * skipped)
         self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
 
@@ -169,6 +168,8 @@ class Captured:
                 self.run(now, learn=False)
         torch.cuda.current_stream().wait_stream(step.main)
         self.graph = torch.cuda.CUDAGraph()
+        # Work space that cuBLAS keeps by stream must be this graph's own: streams are few, and runs side by side many.
+        torch._C._cuda_clearCublasWorkspaces()
         with torch.cuda.graph(self.graph, stream=step.main):
             step.beside.wait_stream(step.main)
             with torch.cuda.stream(step.beside):
@@ -176,6 +177,7 @@ class Captured:
             self.run(now, learn=True)
             step.main.wait_stream(step.beside)
             self.video.copy_(upcoming)
+        torch._C._cuda_clearCublasWorkspaces()
 
     def run(self, now: Anneals, learn: bool) -> None:
         self.step.run(self.video, Noise(*self.noise), now, learn)

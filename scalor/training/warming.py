@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -36,17 +36,27 @@ def warming(
     if not quiet:
         tqdm.write(f"compiling for {len(different)} trainings, side by side", file=sys.stderr)
     latest = time.monotonic() + SIX_MINUTES
-    running = {text: compile_apart(text, device) for text in different}
+    running: dict[str, subprocess.Popen[str]] = {}
 
     def warm(place: int) -> bool:
         text = texts[place]
         return text is None or running[text].poll() is not None or time.monotonic() > latest
 
     try:
+        for text in different:
+            running[text] = compile_apart(text, device)
         yield warm
     finally:
         for process in running.values():
             process.kill()
+            process.wait()
+
+
+def wait_for_warmth(configs: Sequence[Config[Any]], device: torch.device) -> None:
+    """Fill the cache for all of them, with no training meanwhile."""
+    with warming(configs, device) as warm:
+        while not all(map(warm, range(len(configs)))):
+            time.sleep(0.1)
 
 
 def is_compiled(config: Config[Any]) -> bool:
@@ -58,8 +68,9 @@ def compile_apart(text: str, device: torch.device) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "scalor.training.warming", str(device)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdin is not None
-    process.stdin.write(text)
-    process.stdin.close()
+    with suppress(BrokenPipeError):  # it has ended already: the training will compile for itself
+        process.stdin.write(text)
+        process.stdin.close()
     return process
 
 

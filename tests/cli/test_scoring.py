@@ -20,7 +20,7 @@ def boxes(tmp_path: Path) -> Path:
 
 
 def asked(boxes: Path, json: bool) -> argparse.Namespace:
-    words = {"tracks": str(boxes), "truth": str(boxes), "frames": "3-6", "minimum_presence": None}
+    words = {"tracks": [str(boxes)], "truth": str(boxes), "frames": "3-6", "minimum_presence": None}
     return argparse.Namespace(**words, json=json)
 
 
@@ -45,6 +45,15 @@ def test_what_scalor_track_wrote_is_scored(say: Say, weights: Path, videos: dict
     assert "MOTA" in say("score", "tracked/tracks.csv", "--truth", "tracked/tracks_mot.txt", "--frames", "4-5").out
     words = ("score", "tracked/tracks.csv", "--truth", "tracked/tracks_mot.txt", "--minimum-presence", 1, "--json")
     assert say(*words).document["gates"]["iou .5"]["recall"] == 0
+
+
+def test_several_files_are_scored_in_one_run(say: Say, boxes: Path) -> None:
+    Path("few.txt").write_text("".join(boxes.read_text().splitlines(keepends=True)[:4]))
+    words = ("score", boxes, "few.txt", "--truth", boxes)
+    whole, few = say(*words, "--json").document
+    assert (whole["gates"]["iou .5"]["recall"], few["gates"]["iou .5"]["recall"]) == (1, 0.5)
+    tables = say(*words).out.split("\n\n")
+    assert [table.splitlines()[0] for table in tables] == [str(boxes), "few.txt"]
 
 
 def test_a_table_that_lacks_a_column(say: Say, boxes: Path) -> None:

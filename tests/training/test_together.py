@@ -3,7 +3,8 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from scalor import Config, InputError
 from scalor.training import checkpoint, guards, loop
-from scalor.training.loop import Job, Outcome, TrainingResult, train_together
+from scalor.training.loop import Job, NotBegun, Outcome, TrainingResult, train_together
 from scalor.training.step import TrainingStep
 
 from .tiny import CPU, contents, differing, log_of, run, tensors, tiny
@@ -117,8 +118,23 @@ def test_a_stop_signal_leaves_alone_what_has_not_begun(tmp_path: Path, monkeypat
     jobs = [Job(tiny(4, seed=seed), tmp_path / str(seed)) for seed in range(2)]
     stopped, waiting = train_together(jobs, CPU, quiet=True, together=1)
     assert isinstance(stopped, TrainingResult)
-    assert (stopped.step, stopped.stopped, waiting) == (2, signal.SIGTERM, None)
+    assert (stopped.step, stopped.stopped, waiting) == (2, signal.SIGTERM, NotBegun(signal.SIGTERM))
     assert not list((tmp_path / "1").iterdir())
+
+
+def test_a_stop_signal_while_all_wait_for_the_compiler_begins_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def warming(*_: object) -> Iterator[Callable[[int], bool]]:
+        def warm(place: int) -> bool:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return False
+
+        yield warm
+
+    monkeypatch.setattr(loop, "warming", warming)
+    assert train_together([Job(tiny(), tmp_path / "run")], CPU, quiet=True) == [NotBegun(signal.SIGTERM)]
 
 
 def test_going_on_side_by_side_goes_on_with_each_from_where_it_was(alone: list[Path], tmp_path: Path) -> None:

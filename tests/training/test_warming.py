@@ -35,6 +35,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def kill(self) -> None:
             self.busy = False
 
+        def wait(self) -> None:
+            assert not self.busy
+
     monkeypatch.setattr(subprocess, "Popen", Process)
     return told
 
@@ -73,7 +76,7 @@ def test_what_is_compiled_has_the_model_batch_and_precision_of_the_training() ->
 
 
 def test_frames_of_a_video_are_compiled_for_with_the_still_scene_behind_them() -> None:
-    """The model sees six channels there."""
+    """Such frames have more channels."""
     config = get_preset("shapes-md")
     scene = replace(config.scene, kind="footage", footage="runs/mine/footage.npz")
     short = warming.short(replace(config, model=replace(config.model, still=True), scene=scene))
