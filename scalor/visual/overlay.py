@@ -49,6 +49,7 @@ def overlay(
     """Frames in [0, 1], enlarged `scale` times, with `tracks` drawn on them.
 
     trails: over how many past frames the trajectories fade; 0 draws none.
+    labels: the ids, but for objects that are smaller than their label.
     first: the number, as in `tracks.frame`, of `frames[0]`, to draw a long video piece by piece.
     """
     array = frames.detach().float().cpu().numpy() if isinstance(frames, Tensor) else frames
@@ -80,7 +81,7 @@ def overlay(
             _draw_box(picture, boxes[row], colors[row], thickness)
         # Labels and marks come after all boxes: where objects crowd, no line may cross a number.
         for row in rows:
-            if labels:
+            if labels and boxes[row, 3] - boxes[row, 1] >= _label_height(_digit_size(longer)):
                 _draw_label(picture, int(tracks.id[row]), boxes[row], colors[row], _digit_size(longer))
             if tracks.discovered[row]:
                 _draw_mark(picture, centres[row], radius=2 + _digit_size(longer))
@@ -123,6 +124,11 @@ def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, m
 
 def _digit_size(longer: int) -> int:
     return 1 + sum(longer >= side for side in (160, 700, 1400))
+
+
+def _label_height(size: int) -> int:
+    """Figures are five dots high, with a dot above and below."""
+    return 7 * size
 
 
 def _segments(tracks: Tracks, trails: int) -> tuple[Int[np.ndarray, " S"], Int[np.ndarray, " S"]]:
@@ -201,7 +207,7 @@ def _draw_label(
 ) -> None:
     """Dark figures on a chip of the object's colour, above the box or, at the upper rim, just inside it."""
     figures = number_bitmap(number, size)
-    height, width = figures.shape[0] + 2 * size, figures.shape[1] + 2 * size
+    height, width = _label_height(size), figures.shape[1] + 2 * size
     x0, y0 = int(box[0]), int(box[1])
     top = y0 - height if y0 >= height else max(y0, 0)
     left = min(max(x0, 0), max(picture.shape[1] - width, 0))

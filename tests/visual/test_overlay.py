@@ -75,6 +75,12 @@ def test_the_label_sits_on_the_box_and_shows_the_id() -> None:
     assert (is_color(chip, 42) | (chip == INK).all(axis=-1)).all()
 
 
+def test_an_object_smaller_than_its_label_has_none() -> None:
+    small = tracks_of([(0, 3, (30.0, 30.0, 36.0, 34.0))], (64, 64))
+    with_labels, without = (overlay(GREY, small, scale=1, labels=labels) for labels in (True, False))
+    assert (with_labels == without).all()
+
+
 def test_the_label_of_a_box_at_the_upper_right_corner_stays_in_view() -> None:
     picture = overlay(GREY, tracks_of([(0, 42, (62, 0, 70, 9))], (64, 64)), scale=8)[0]
     figures = number_bitmap(42, 2)
