@@ -1,9 +1,10 @@
 """Clips cut out of the frames of videos whose camera stands still.
 
-`Frames` are what `scalor fit` keeps of videos: shrunken frames, the scenes without objects, and the spots where
-something was seen that does not belong to them. Most clips are cut around such a spot, some anywhere; they are mirrored
-and, with `zoom`, enlarged or shrunken, as if things went the other way and the camera stood nearer or farther. All
-of it is put on the device once; nothing in `clips` reads a tensor back.
+`Frames` are what `scalor fit` keeps of videos: frames of the model's scale, the scenes without objects, and the spots
+where something was seen that does not belong to them. Most clips are cut around such a spot, some anywhere, none out of
+a stretch that is too short for one. They are mirrored and, with `zoom`, enlarged or shrunken, as if things went the
+other way and the camera stood nearer or farther. All of it is put on the device once; nothing in `clips` reads a tensor
+back.
 """
 
 from dataclasses import dataclass, fields
@@ -44,6 +45,30 @@ class Frames:
     def save(self, path: Path) -> None:
         np.savez_compressed(path, **vars(self))
 
+    @property
+    def lengths(self) -> Int[np.ndarray, " S"]:
+        """How many frames each stretch has."""
+        return np.diff(self.starts, append=len(self.frames))
+
+    def stretch_of(self, frame: Int[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
+        """The stretch that each of these frames lies in."""
+        stretch: np.ndarray = np.searchsorted(self.starts, frame, side="right") - 1
+        return stretch
+
+    def check(self, config: SceneConfig) -> None:
+        """Refuses clips that are larger or longer than what there is to cut them out of."""
+        height, width = self.frames.shape[2:]
+        if height < config.frame[0] or width < config.frame[1]:
+            raise InputError(
+                f"scene.frame is {config.frame}: {config.footage} has frames of {height}x{width}; choose a smaller one."
+            )
+        longest = self.lengths[self.stretch_of(self.spots[:, 0])].max()
+        if longest < config.length:
+            raise InputError(
+                f"scene.length is {config.length}: {config.footage} has {longest} frames in a row in which something "
+                "moves; choose fewer."
+            )
+
     def beside(self, other: "Frames") -> "Frames":
         """The frames of other videos too. All must be of one size."""
         count, videos = len(self.frames), len(self.stills)
@@ -72,28 +97,21 @@ class Footage:
     def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
         self.config, self.seed, self.split = config, seed, split
         kept = Frames.load(Path(config.footage))
-        count, _, height, width = kept.frames.shape
-        if height < config.frame[0] or width < config.frame[1]:
-            raise InputError(
-                f"scene.frame is {config.frame}: {config.footage} has frames of {height}x{width}; choose a smaller one."
-            )
-        ends = np.append(kept.starts[1:], count)
-        longest = int((ends - kept.starts).max())
-        if longest < config.length:
-            raise InputError(
-                f"scene.length is {config.length}: {config.footage} has {longest} frames in a row; choose fewer."
-            )
+        kept.check(config)
+        count, _, height, _ = kept.frames.shape
+        stretch, long = kept.stretch_of(np.arange(count)), kept.lengths >= config.length
         # For every frame, the earliest and the latest one that a clip around it may begin with.
-        stretch = np.searchsorted(kept.starts, np.arange(count), side="right") - 1
         earliest = kept.starts[stretch]
-        latest = np.maximum(ends[stretch] - config.length, earliest)
+        latest = earliest + kept.lengths[stretch] - config.length
+        # Only frames of stretches that are long enough have a clip around them.
+        moments, spots = np.flatnonzero(long[stretch]), kept.spots[long[stretch[kept.spots[:, 0]]]]
 
         def put(array: np.ndarray) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
         self.frames, self.stills = put(kept.frames), put(kept.stills)
         self.video = put(kept.videos[stretch].astype(np.int64))
-        self.spots = put(kept.spots.astype(np.int64))
+        self.moments, self.spots = put(moments), put(spots.astype(np.int64))
         self.sizes = put(sizes_at(np.arange(height) + 0.5, height, config.perspective).astype(np.float32))
         self.earliest, self.latest = put(earliest.astype(np.int64)), put(latest.astype(np.int64))
 
@@ -109,10 +127,10 @@ class Footage:
 
     def cut(self, keys: Int[Tensor, " B"], length: int) -> "Cut":
         """Where and when clips are cut out: most around a spot, some anywhere."""
-        (height, width), (count, _, rows, columns) = self.config.frame, self.frames.shape
+        (height, width), (rows, columns) = self.config.frame, self.frames.shape[2:]
         spot = self.spots[whole(keys, SPOT, len(self.spots))]
         anywhere = uniform(keys, ANYWHERE) < ANYWHERE_SHARE
-        moment = torch.where(anywhere, whole(keys, MOMENT, count), spot[:, 0])
+        moment = torch.where(anywhere, self.moments[whole(keys, MOMENT, len(self.moments))], spot[:, 0])
         back = (uniform(keys, MOMENT) * length).long()
         first = torch.minimum(torch.maximum(moment - back, self.earliest[moment]), self.latest[moment])
         zoom = (self.config.zoom ** between(keys, ZOOM, -1, 1)).clamp(min=max(height / rows, width / columns))

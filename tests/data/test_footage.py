@@ -84,6 +84,16 @@ def test_no_clip_goes_over_the_end_of_a_stretch(config: SceneConfig) -> None:
     assert len(set(first.tolist())) > 3
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_no_clip_is_cut_out_of_a_stretch_that_is_too_short(config: SceneConfig, first: bool) -> None:
+    short = Frames(frames().frames[:2], frames().stills, np.array([0]), np.array([0]), np.array([[1, 5, 7]]))
+    long = frames(video=1)
+    (short.beside(long) if first else long.beside(short)).save(Path(config.footage))
+    moments = cut(config)[:, :, 0, 0, 0]
+    assert set(moments[:, 0].tolist()) == {20, 21, 24, 25, 26}
+    assert (np.diff(moments, axis=1) == 1).all()
+
+
 def test_most_clips_show_a_spot_and_both_ways_round(config: SceneConfig) -> None:
     clips = cut(config)
     columns, rows = clips[:, 0, 2], clips[:, 0, 1]
