@@ -75,8 +75,8 @@ def tightened(
     box: np.ndarray = boxes[row]
     side = np.maximum(box[2:] - box[:2], 1)
     height, width = outside.shape
-    x0, y0 = np.maximum(box[:2] - AROUND * side, 0).astype(int)
-    x1, y1 = np.minimum(np.ceil(box[2:] + AROUND * side), (width, height)).astype(int)
+    x0, y0 = np.clip(box[:2] - AROUND * side, 0, (width, height)).astype(int)
+    x1, y1 = np.clip(np.ceil(box[2:] + AROUND * side), 0, (width, height)).astype(int)
     window = outside[y0:y1, x0:x1]
     if window.size == 0:
         return None

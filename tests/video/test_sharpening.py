@@ -59,6 +59,14 @@ def test_where_nothing_stands_out_there_is_no_object(sharpen: Sharpener) -> None
     assert sharpen(told(*boxes), street((90, 40, 102, 70, RED))).id.tolist() == [1]
 
 
+@pytest.mark.parametrize("box", [(-60, 40, -48, 70), (208, 40, 220, 70), (70, -90, 82, -60), (70, 180, 82, 210)])
+def test_a_box_outside_the_picture_shows_nothing_whatever_is_inside(
+    sharpen: Sharpener, box: tuple[int, int, int, int]
+) -> None:
+    inside = (60, 30, 90, 70)
+    assert sharpen(told(box, inside), street((*inside, RED))).id.tolist() == [1]
+
+
 def test_where_little_stands_out_a_box_stays(sharpen: Sharpener) -> None:
     box = (50.5, 40.5, 62.5, 70.5)
     assert sharpen(told(box), street((52, 50, 61, 54, RED))).box.tolist() == [list(box)]
