@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,9 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
         config = Config.from_dict(json.loads(chosen.read_text())["config"])
     else:
         said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps)
-        prepared = prepare(arguments.video, folder, part_asked_for(arguments), said, arguments.fps)
-        config = overrides.apply(prepared.config, words)
+        part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
+        prepared = prepare(arguments.video, folder, part, said, arguments.fps, change)
+        config = prepared.config
         write_text(chosen, as_json({"videos": arguments.video, "config": config.to_dict()}))
         if not arguments.json:
             print(choice(prepared))

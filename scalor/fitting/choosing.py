@@ -41,11 +41,11 @@ class Choice:
     steps: int = 6_000
 
 
-def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> Config:
-    """A whole config for a video of this height and width, whose frames are kept in a file."""
+def choose(found: Survey, said: Choice, size: tuple[int, int], frames: int, footage: str) -> Config:
+    """A whole config for a video of this height and width and so many frames, which are kept in a file."""
     height, width = said.object_size or found.object_size
     scale = said.scale or scale_for(height * width)
-    stride = said.stride or stride_for(found.speed, min(height, width))
+    stride = said.stride or min(stride_for(found.speed, min(height, width)), max(1, frames // LENGTH))
     object_size = (round(height * scale, 1), round(width * scale, 1))
     cell = (power_of_two_below(object_size[0] / CELLS), power_of_two_below(object_size[1] / CELLS))
     frame = tuple(
@@ -58,6 +58,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], footage: str) -> 
         kind="footage",
         frame=(frame[0], frame[1]),
         length=LENGTH,
+        objects=(0, slots),
         size=math.sqrt(math.prod(object_size)),
         footage=footage,
         scale=scale,

@@ -1,6 +1,5 @@
-"""The frames of a video that a model learns from, shrunken and kept in one file."""
+"""The frames of a video that a model learns from, as it is to see them, kept in one file."""
 
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from scalor.config import Config
 from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.files import replacing
-from scalor.fitting.surveying import LEAST, changes, find_blobs
+from scalor.fitting.surveying import changes, find_blobs, large_enough
 from scalor.video import Video
 from scalor.video.shrinking import shrink, shrunken_size, strengthen
 
@@ -28,7 +27,7 @@ def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], config: Config, streng
     object_size = config.model.object_size
     size = shrunken_size(video.size, config.scene.scale)
     scene = shrink(still, size)
-    count = video.frames or 0
+    count = sum(1 for _ in video) if video.frames is None else video.frames
     most = max(2 * STRETCH, MOST_BYTES // scene.nbytes)
     stretches = max(1, count // STRETCH)
     taken = set(range(stretches)) if count <= most else set(spread(most // STRETCH, stretches))
@@ -36,7 +35,7 @@ def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], config: Config, streng
     starts: list[int] = []
     spots: list[tuple[int, int, int]] = []
     last = None
-    for number, frame in enumerate(tqdm(video, "reading", video.frames, file=sys.stderr, unit="frame", leave=False)):
+    for number, frame in enumerate(tqdm(video, "reading", count, file=sys.stderr, unit="frame", leave=False)):
         stretch = min(number // STRETCH, stretches - 1)
         if stretch not in taken:
             continue
@@ -45,9 +44,8 @@ def keep(video: Video, still: UInt8[np.ndarray, "H W 3"], config: Config, streng
         last = number
         picture = shrink(frame.picture, size)
         blobs = find_blobs(changes(picture, scene, strength))
-        for (x, y), area in zip(blobs.centre, blobs.area, strict=True):
-            if area >= LEAST * math.prod(object_size):
-                spots.append((len(frames), int(y), int(x)))
+        large = large_enough(blobs, object_size, size[0], config.scene.perspective)
+        spots += [(len(frames), int(y), int(x)) for x, y in blobs.centre[large]]
         frames.append(strengthen(picture, scene, config.scene.contrast).transpose(2, 0, 1))
     if not spots:
         raise InputError(

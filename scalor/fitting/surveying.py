@@ -1,8 +1,9 @@
 """What a video says of itself before anything is learned: the empty scene, and how large, fast and many its objects
 are. The camera must stand still."""
 
+import math
 from dataclasses import dataclass, fields
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
@@ -17,6 +18,8 @@ SAMPLED = 60
 """Frames from which the empty scene is made: the median of each pixel."""
 WATCHED = 200
 """Frames in a row in which speeds are measured."""
+GAPS, FAR = (1, 2, 4, 8), 2.0
+"""Speeds are measured over the first of these numbers of frames in which things move so many pixels, or the last."""
 WIDEST = 640
 """Pixels: larger videos are surveyed at a smaller size."""
 CLEARLY, NOTABLY = 3.0, 0.25
@@ -85,8 +88,8 @@ def changes(
     apart = difference(picture, still)
     noise = 1.48 * float(np.median(apart))
     changed = apart > max(CLEARLY * noise, NOTABLY * strength)
-    opened: np.ndarray = ndimage.binary_closing(ndimage.binary_opening(changed), iterations=2)
-    return opened
+    without_specks_and_gaps: np.ndarray = ndimage.binary_closing(ndimage.binary_opening(changed), iterations=2)
+    return without_specks_and_gaps
 
 
 def difference(picture: UInt8[np.ndarray, "H W 3"], still: UInt8[np.ndarray, "H W 3"]) -> Float[np.ndarray, "H W"]:
@@ -106,6 +109,15 @@ def find_blobs(changed: Bool[np.ndarray, "H W"]) -> Blobs:
     blobs = Blobs((edges[:, :2] + edges[:, 2:]) / 2, (edges[:, 2:] - edges[:, :2])[:, ::-1], area, whole)
     large = area >= SPECK
     return Blobs(blobs.centre[large], blobs.size[large], area[large], whole[large])
+
+
+def large_enough(
+    blobs: Blobs, object_size: tuple[float, float], height: int, perspective: Perspective
+) -> Bool[np.ndarray, " N"]:
+    """Those that may be an object of this typical size, for where they are in a picture of this height."""
+    sizes = sizes_at(blobs.centre[:, 1], height, perspective)
+    large: np.ndarray = blobs.area >= LEAST * math.prod(object_size) * sizes**2
+    return large
 
 
 def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[float, float] | None = None) -> Survey:
@@ -133,12 +145,11 @@ def survey(video: Video, still: UInt8[np.ndarray, "H W 3"], object_size: tuple[f
         height, width = (weighted_median(seen.size[:, side] / grown, np.sqrt(seen.area)) for side in (0, 1))
     else:
         height, width = object_size[0] * scale, object_size[1] * scale
-    large = [blobs.area > LEAST * height * width for blobs in sampled]
+    large = [large_enough(blobs, (height, width), small[0], perspective) for blobs in sampled]
     row = [blobs_of(shrink(frame.picture, small)) for frame in islice(video, WATCHED)]
-    speeds = [speed for before, after in pairwise(row) for speed in steps_between(before, after, (height, width))]
     return Survey(
         object_size=(height / scale, width / scale),
-        speed=float(np.median(speeds)) / scale / video.selection.stride if speeds else 0.0,
+        speed=find_speed(row, (height, width)) / scale / video.selection.stride,
         objects=float(np.mean([mask.sum() for mask in large])),
         strength=strength,
         perspective=perspective,
@@ -167,8 +178,23 @@ def find_perspective(seen: Blobs, height: int) -> Perspective:
     return round(1 - slope * middle / typical, 3), round(1 + slope * (height - middle) / typical, 3)
 
 
+def find_speed(row: list[Blobs], size: tuple[float, float]) -> float:
+    """Pixels a frame, as the median has it; 0 where it cannot be measured. From one frame to the next slow things move
+    by less than a pixel, which is not seen."""
+    speed = 0.0
+    for gap in GAPS:
+        pairs = zip(row[:-gap], row[gap:], strict=True)
+        steps = [step for before, after in pairs for step in steps_between(before, after, size)]
+        if not steps:
+            break
+        speed = float(np.median(steps)) / gap
+        if speed * gap >= FAR:
+            break
+    return speed
+
+
 def steps_between(before: Blobs, after: Blobs, size: tuple[float, float]) -> list[float]:
-    """How far blobs of about an object's size have moved, by the nearest one in the next frame."""
+    """How far blobs of about an object's size have moved, by the nearest one in the later frame."""
     steps = []
     for centre, extent in zip(before.centre, before.size, strict=True):
         alike = (np.abs(np.log(after.size / extent)) < 0.2).all(1) if len(after.size) else np.zeros(0, bool)

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalor.data.footage import Frames
+
 from .conftest import Say
 
 SMALL = [
@@ -54,6 +56,47 @@ def test_a_fit_goes_on_where_it_stopped_and_is_not_written_over(say: Say, film: 
 )
 def test_what_cannot_be_is_refused(words: list[str], said: str, say: Say, film: Path) -> None:
     assert said in say("fit", film, "--out", "mine", *words).complaint
+
+
+def test_a_setting_that_cannot_be_is_refused_before_frames_are_kept(
+    say: Say, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("scalor.fitting.fit.keep")
+    assert "model.glimpse is 9" in say("fit", film, "--out", "mine", "--model.glimpse", "9").complaint
+
+
+def test_frames_are_kept_as_the_settings_say(say: Say, film: Path) -> None:
+    said = ("--scene.scale", "1.25", "--scene.stride", "2", "--scene.contrast", "1.5")
+    spoken = say("fit", film, "--out", "mine", *said, *SMALL)
+    assert spoken.code == 0, spoken.err
+    kept = Frames.load(Path("mine/footage.npz"))
+    assert kept.frames.shape == (20, 3, 60, 80)
+    assert kept.frames.min() == 0 < np.load(film).min()  # what is dark becomes darker
+    assert "learns from  20 frames" in spoken.out
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_video_too_short_for_a_clip_is_refused_by_its_name(say: Say, film: Path, tmp_path: Path, first: bool) -> None:
+    np.save(tmp_path / "short.npy", np.load(film)[14:23])
+    videos = (tmp_path / "short.npy", film) if first else (film, tmp_path / "short.npy")
+    complaint = say("fit", *videos, "--out", "mine", "--stride", "1", *SMALL).complaint
+    assert "short.npy has 9 frames at stride 1 and a clip needs 10" in complaint
+    assert list(Path("mine").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--stride", "5"], "film.npy has 8 frames at stride 5 and a clip needs 10"),
+        (["--scene.stride", "5"], "film.npy has 8 frames at stride 5 and a clip needs 10"),
+        (["--scene.frame", "[64, 64]"], "scene.frame is (64, 64)"),
+    ],
+)
+def test_what_leaves_nothing_to_learn_from_is_refused_and_can_be_said_anew(
+    words: list[str], said: str, say: Say, film: Path
+) -> None:
+    assert said in say("fit", film, "--out", "mine", *SMALL, *words).complaint
+    assert say("fit", film, "--out", "mine", *SMALL).code == 0
 
 
 def test_a_video_with_nothing_moving_is_told(say: Say, tmp_path: Path) -> None:

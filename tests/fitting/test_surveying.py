@@ -1,11 +1,14 @@
 """What a video says of itself: made with objects of a known size, speed and number."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from scalor.data.footage import Frames
 from scalor.errors import InputError
+from scalor.fitting import keeping
 from scalor.fitting.choosing import (
     AREA,
     LEAST_AREA,
@@ -21,12 +24,13 @@ from scalor.fitting.choosing import (
     stride_for,
 )
 from scalor.fitting.keeping import keep
-from scalor.fitting.surveying import empty_scene, find_blobs, survey
+from scalor.fitting.surveying import Survey, empty_scene, find_blobs, large_enough, survey
 from scalor.perspective import FLAT
-from scalor.video import open_video
+from scalor.training.guards import PATIENCE, warnings
+from scalor.video import Video, open_video
 
 
-def film(path: Path, size: tuple[int, int] = (16, 8), speed: int = 2, objects: int = 3, frames: int = 60) -> Path:
+def film(path: Path, size: tuple[int, int] = (16, 8), speed: float = 2, objects: int = 3, frames: int = 60) -> Path:
     """Bright boxes that walk to the right over a noisy grey scene and come back in on the left."""
     random = np.random.default_rng(0)
     scene = random.integers(60, 140, (96, 128, 3))
@@ -34,7 +38,7 @@ def film(path: Path, size: tuple[int, int] = (16, 8), speed: int = 2, objects: i
     for number in range(objects):
         top = 8 + number * 28
         for t in range(frames):
-            left = (37 * number + speed * t) % 160 - 16
+            left = round((37 * number + speed * t) % 160) - 16
             x0, x1 = max(left, 0), max(left + size[1], 0)
             pictures[t, top : top + size[0], x0:x1] = (250, 30 * number, 20)
     np.save(path, pictures.clip(0, 255).astype(np.uint8))
@@ -49,12 +53,12 @@ def test_the_median_of_the_frames_is_the_empty_scene(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(16, 8), (10, 10), (8, 20)])
-@pytest.mark.parametrize("speed", [1, 3])
-def test_size_speed_and_number_are_found(size: tuple[int, int], speed: int, tmp_path: Path) -> None:
-    video = open_video(film(tmp_path / "film.npy", size, speed))
+@pytest.mark.parametrize("speed", [0.2, 0.5, 1, 3])
+def test_size_speed_and_number_are_found(size: tuple[int, int], speed: float, tmp_path: Path) -> None:
+    video = open_video(film(tmp_path / "film.npy", size, speed, frames=max(60, round(60 / speed))))
     found = survey(video, empty_scene(video))
     assert found.object_size == pytest.approx(size, abs=2.5)
-    assert found.speed == pytest.approx(speed, abs=0.6)
+    assert found.speed == pytest.approx(speed, rel=0.3)  # boxes are drawn at whole pixels
     assert found.objects == pytest.approx(2.4, abs=0.7)  # now and then one is out of view
 
 
@@ -73,7 +77,7 @@ def test_a_perspective_is_found_where_there_is_one(slope: float, tmp_path: Path)
     np.save(tmp_path / "film.npy", pictures.astype(np.uint8))
     video = open_video(tmp_path / "film.npy")
     found = survey(video, empty_scene(video))
-    config = choose(found, Choice(), video.size, "footage.npz")
+    config = choose(found, Choice(), video.size, 60, "footage.npz")
     assert config.scene.perspective == found.perspective
     if slope == 0:
         assert found.perspective == FLAT
@@ -95,7 +99,7 @@ def test_faint_objects_are_found_and_made_stronger(tmp_path: Path) -> None:
     video = open_video(tmp_path / "faint.npy")
     found = survey(video, empty_scene(video))
     assert found.object_size == pytest.approx((10, 10), abs=2.5)
-    config = choose(found, Choice(scale=1.0), video.size, "footage.npz")
+    config = choose(found, Choice(scale=1.0), video.size, 60, "footage.npz")
     assert 4 < config.scene.contrast <= 10
     kept = keep(video, empty_scene(video), config, found.strength)
     apart = np.abs(kept.frames.astype(int) - kept.stills).max(1)
@@ -116,7 +120,7 @@ def test_faint_dots_of_a_few_pixels_are_counted_and_enlarged(tmp_path: Path) -> 
     found = survey(video, empty_scene(video))
     assert 15 <= found.objects <= 30  # some touch, some are cut by the edge
     assert found.object_size == pytest.approx((5, 5), abs=2)
-    config = choose(found, Choice(), video.size, "footage.npz")
+    config = choose(found, Choice(), video.size, 60, "footage.npz")
     assert np.prod(config.model.object_size) == pytest.approx(LEAST_AREA, rel=0.05)
     assert config.scene.scale > 1
     assert config.model.cell == (4, 4)
@@ -172,14 +176,22 @@ def test_blobs_are_the_pieces_that_hang_together() -> None:
     assert blobs.whole.tolist() == [True, False]
 
 
+def test_the_nearer_a_blob_the_larger_it_must_be_for_an_object() -> None:
+    changed = np.zeros((100, 60), bool)
+    changed[2:8, 3:9] = changed[80:86, 3:9] = changed[80:98, 20:38] = True
+    blobs = find_blobs(changed)
+    assert large_enough(blobs, (20, 10), 100, FLAT).tolist() == [True, True, True]
+    assert large_enough(blobs, (20, 10), 100, (0.5, 2.0)).tolist() == [True, False, True]
+
+
 def test_what_is_chosen_fits_together_and_what_is_said_counts(tmp_path: Path) -> None:
     video = open_video(film(tmp_path / "film.npy", (40, 20)))
     still = empty_scene(video)
     found = survey(video, still)
-    config = choose(found, Choice(), video.size, "footage.npz")
+    config = choose(found, Choice(), video.size, 60, "footage.npz")
     assert np.prod(config.model.object_size) == pytest.approx(320, rel=0.15)
     assert config.scene.scale < 1
-    said = choose(found, Choice((10, 10), 1.0, 5, steps=60), video.size, "footage.npz")
+    said = choose(found, Choice((10, 10), 1.0, 5, steps=60), video.size, 60, "footage.npz")
     assert (said.model.object_size, said.scene.scale, said.scene.stride) == ((10, 10), 1.0, 5)
     assert said.train.steps == 60
 
@@ -189,10 +201,49 @@ def test_slow_objects_are_seen_every_so_many_frames(speed: float, stride: int) -
     assert stride_for(speed, 20) == stride
 
 
+@pytest.mark.parametrize(("frames", "stride"), [(80, 8), (79, 7), (20, 2), (9, 1)])
+def test_a_chosen_stride_leaves_a_clip_of_a_short_video(frames: int, stride: int) -> None:
+    slow = Survey((20, 20), 0.1, 3, 0.5, FLAT)
+    assert choose(slow, Choice(), (96, 128), frames, "footage.npz").scene.stride == stride
+
+
+def test_a_fit_whose_clips_hold_one_object_is_not_taken_for_a_collapse() -> None:
+    config = choose(Survey((20, 20), 1, 1, 0.5, FLAT), Choice(), (96, 128), 60, "footage.npz")
+    metrics = {"objects": 0.8, "discovered": 0.1, "turned_away": 0.0, "crowded_out": 0.0}
+    assert warnings(config, PATIENCE, metrics) == []
+
+
+def test_spots_in_a_perspective_are_large_for_where_they_are(tmp_path: Path) -> None:
+    video = open_video(film(tmp_path / "film.npy", (10, 10)))
+    still = empty_scene(video)
+    config = choose(survey(video, still), Choice((20, 10), 1.0), video.size, 60, "footage.npz")
+    near = replace(config, scene=replace(config.scene, perspective=(0.1, 3.0)))
+    rows = {row // 28 for row in keep(video, still, config, strength=0.5).spots[:, 1]}
+    assert rows == {0, 1, 2}
+    assert {row // 28 for row in keep(video, still, near, strength=0.5).spots[:, 1]} == {0, 1}
+
+
+def test_no_more_is_kept_of_a_long_video_whether_or_not_its_length_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = open_video(film(tmp_path / "film.npy", frames=200))
+    still = empty_scene(video)
+    config = choose(survey(video, still), Choice((16, 8), 0.5, 1), video.size, 200, "footage.npz")
+    monkeypatch.setattr(keeping, "MOST_BYTES", 0)
+
+    def kept() -> Frames:
+        return keep(video, still, config, strength=0.5)
+
+    known = kept()
+    monkeypatch.setattr(Video, "frames", None)
+    assert len(kept().frames) == len(known.frames) == 80
+    assert kept().starts.tolist() == known.starts.tolist() == [0, 40]
+
+
 def test_all_frames_are_kept_with_the_spots_where_objects_are(tmp_path: Path) -> None:
     video = open_video(film(tmp_path / "film.npy"))
     still = empty_scene(video)
-    config = choose(survey(video, still), Choice((16, 8), 0.5, 1), video.size, "footage.npz")
+    config = choose(survey(video, still), Choice((16, 8), 0.5, 1), video.size, 60, "footage.npz")
     kept = keep(video, still, config, strength=0.5)
     assert kept.frames.shape == (60, 3, 48, 64)
     assert kept.starts.tolist() == [0]
