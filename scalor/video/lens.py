@@ -19,8 +19,8 @@ from scalor.video.sources import Picture
 class Lens:
     """Turns pictures into frames, and tracks in frames into tracks in pictures.
 
-    A frame is the region of a picture that is looked at, shrunken. Where that is not a whole number of cells, its last
-    column and its last row are repeated until it is.
+    A frame is the region of a picture that is looked at, at the model's scale. Where that is not a whole number of
+    cells, its last column and its last row are repeated until it is.
     """
 
     full_size: tuple[int, int]
