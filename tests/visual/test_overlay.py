@@ -76,7 +76,7 @@ def test_the_label_sits_on_the_box_and_shows_the_id() -> None:
 
 
 def test_an_object_smaller_than_its_label_has_none() -> None:
-    small = tracks_of([(30.0, 30.0, 36.0, 34.0)], (64, 64))
+    small = tracks_of([(0, 3, (30.0, 30.0, 36.0, 34.0))], (64, 64))
     with_labels, without = (overlay(GREY, small, scale=1, labels=labels) for labels in (True, False))
     assert (with_labels == without).all()
 
