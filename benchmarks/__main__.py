@@ -16,6 +16,7 @@ from benchmarks import (
     against_dense,
     kernels,
     numerics,
+    own_video,
     plan,
     quality,
     report,
@@ -40,13 +41,14 @@ SECTIONS: dict[str, Section] = {
     "dense": against_dense.rows,
     "tracking": tracking.by_objects,
     "shapes": tracking.scenes,
+    "video": own_video.rows,
     "agreement": numerics.agreement,
     "curve": numerics.curve,
     "quality": quality.rows,
     "kernels": kernels.rows,
     "time": where_time_goes.kinds,
 }
-NOTHING_COMPILED = ("start", "tracking", "shapes", "kernels")
+NOTHING_COMPILED = ("start", "tracking", "shapes", "video", "kernels")
 ON_THE_CPU = [name for name in SECTIONS if name not in ("batches", "together", "quality")]
 
 

@@ -307,9 +307,10 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         discoveries=min(most, 3),
         object_size=config.model.object_size,
         sigma=config.model.sigma,
+        eagerness=8.0,
     )
-    # One more object is taken for granted at first and doubted later: without it nothing is ever found.
-    train = replace(config.train, presence_prior=(1 - 1e-6, 0.5, config.train.steps))
+    # One more object is taken for granted at first and doubted later: without it nothing is ever found (docs/log.md).
+    train = replace(config.train, presence_prior=(1 - 1e-6, 0.5, config.train.steps // 2), clip_usual=3.0)
     return Config(model, config.scene, config.test, train)
 
 

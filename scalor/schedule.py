@@ -22,12 +22,21 @@ class Anneals:
 def anneals(train: TrainConfig, step: int) -> Anneals:
     first, last, steps = train.temperature
     temperature = first + (last - first) * progress(step, steps)
-    low, high, steps = train.presence_prior
-    presence_prior = math.exp(math.log(low) + (math.log(high) - math.log(low)) * progress(step, steps))
+    first, last, steps = train.presence_prior
+    presence_prior = sigmoid(logit(first) + (logit(last) - logit(first)) * progress(step, steps))
     length = next(frames for start, frames in reversed(train.lengths) if step >= start)
     left = max(0, train.steps - step) / train.cooldown if train.cooldown else 1.0
     learning_rate = train.learning_rate * min(1.0, left)
     return Anneals(learning_rate, temperature, presence_prior, length, step < train.gradients_through_time)
+
+
+def logit(probability: float) -> float:
+    """Its log odds."""
+    return math.log(probability) - math.log1p(-probability)
+
+
+def sigmoid(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-log_odds))
 
 
 def progress(step: int, steps: int) -> float:

@@ -50,9 +50,10 @@ def test_values_only_go_one_way(step: int) -> None:
     assert 1e-4 * (1 - 1e-9) <= now.presence_prior <= 0.1 * (1 + 1e-9)
 
 
-def test_the_temperature_falls_evenly_and_the_prior_by_equal_factors() -> None:
+def test_the_temperature_falls_evenly_and_the_odds_of_the_prior_by_equal_factors() -> None:
     assert anneals(TRAIN, 200).temperature == pytest.approx(0.65)
-    assert anneals(TRAIN, 250).presence_prior == pytest.approx(math.sqrt(0.1 * 1e-4))
+    prior = anneals(TRAIN, 250).presence_prior
+    assert prior / (1 - prior) == pytest.approx(math.sqrt(0.1 / 0.9 * 1e-4 / 0.9999))
 
 
 @pytest.mark.parametrize(("step", "length"), [(0, 1), (99, 1), (100, 2), (299, 2), (300, 5), (10_000, 5)])

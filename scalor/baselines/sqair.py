@@ -49,15 +49,17 @@ REACH = 1.2
 PATCH = 4
 """Side of the patches into which the image encoder divides a frame, pixels."""
 IMAGE_CHANNELS = (16, 32)
-SHARP, BROAD = 2.0, 0.5
+SHARP, BROAD, LOOSE = 2.0, 0.5, -0.5
 """Moves start with a standard deviation of 0.05 (published: a bias of -3), discoveries with 0.2: the particles of a
-clip then look at different places, and their weights tell which was right."""
-DISCOVERY_BIAS, PROPAGATION_BIAS, PRIOR_BIAS = 1.0, 5.0, 10.0
-"""Presence logits at the start, as published: objects are likely, and those that are there stay."""
+clip then look at different places, and their weights tell which was right. Appearances start with 0.5: a new object
+must not cost more than it can be worth."""
+DISCOVERY_BIAS, PROPAGATION_BIAS, PRIOR_BIAS = 5.0, 5.0, 10.0
+"""Presence logits at the start: objects are likely, and those that are there stay. The first is as in the comparison
+of SILOT (published: 1)."""
 PRESENCE_PRIOR = 0.75
 """Prior probability of one more discovery in the first frame, as published."""
-DARK = 2.0
-"""Glimpses start dark: a logit of -2 a pixel. A canvas that is too bright would teach the model to draw nothing."""
+DARK = 4.0
+"""Glimpses start dark: a logit of -4 a pixel. A canvas that is too bright would teach the model to draw nothing."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class SQAIRConfig:
     hidden_dim: int = setting(256, "width of the layers and of the hidden states")
     later_discovery: float = setting(0.1, "prior probability of one more discovery in a frame after the first")
     sigma: float = setting(0.3, "standard deviation of the pixel noise, pixels in [0, 1]")
+    discovery_limit: float = setting(5.0, "presence logits of discovery stay within this, so that others are tried")
+    eagerness: float = setting(1.0, "in training, the first frame's log odds of one more object are multiplied by it")
 
     def __post_init__(self) -> None:
         for size in self.frame:
@@ -86,7 +90,9 @@ class SQAIRConfig:
         require(fits, "model.object_size", self.object_size, "an object must be smaller than the frame")
         later = self.later_discovery
         require(0 < later < 1, "model.later_discovery", later, "it must lie between 0 and 1")
-        require(0 < self.sigma < float("inf"), "model.sigma", self.sigma, "it must be positive and finite")
+        for name in ("sigma", "discovery_limit", "eagerness"):
+            value = getattr(self, name)
+            require(0 < value < float("inf"), f"model.{name}", value, "it must be positive and finite")
 
     @property
     def latents(self) -> int:
@@ -310,6 +316,7 @@ class Discovery(nn.Module):
     def __init__(self, config: SQAIRConfig) -> None:
         super().__init__()
         hidden, latents = config.hidden_dim, config.latents
+        self.limit = config.discovery_limit
         self.explained = nn.Sequential(nn.Linear(latents, hidden), nn.ELU())
         self.enter = nn.Linear(2 * hidden, hidden)
         self.recur = nn.Linear(hidden + latents, hidden, bias=False)
@@ -328,12 +335,12 @@ class Discovery(nn.Module):
         made = []
         for step in range(steps):
             hidden = (entered + self.recur(torch.cat([hidden, latent], -1))).float().tanh()
-            logits = self.presence(hidden).float() + DISCOVERY_BIAS
+            logits = self.limit * ((self.presence(hidden).float() + DISCOVERY_BIAS) / self.limit).tanh()
             going = going * draw.choose(logits) * free[:, step, None]
             where = normal(self.where(hidden), torch.zeros_like(latent[:, :4]), BROAD)
             z_where = draw.normal(where)
             code = eye.encoder(eye.crop(view.image, z_where[:, None]).flatten(1))
-            what = normal(eye.what(code), torch.zeros_like(latent[:, 4:]))
+            what = normal(eye.what(code), torch.zeros_like(latent[:, 4:]), LOOSE)
             latent = torch.cat([z_where, draw.normal(what)], -1)
             made.append(Part(logits, going, beside(where, what), latent))
         return one_after_the_other(made)
@@ -428,7 +435,14 @@ class SQAIR(Tracker):
         codes = codes.view(*images.shape[:2], -1).repeat_interleave(particles, 1)
         return [View(*view) for view in zip(images, codes, strict=True)]
 
-    def follow(self, scene: Scene, view: View, draw: Draw, presence_prior: float | Tensor = PRESENCE_PRIOR) -> Seen:
+    def follow(
+        self,
+        scene: Scene,
+        view: View,
+        draw: Draw,
+        presence_prior: float | Tensor = PRESENCE_PRIOR,
+        eagerness: float = 1.0,
+    ) -> Seen:
         """The posterior: propagate, then discover."""
         first = scene.latent.shape[1] == 0
         kept, tracker = self.nothing(scene), scene.tracker
@@ -442,7 +456,8 @@ class SQAIR(Tracker):
         prior_logits, prior = self.transition(memory, scene.latent)
         log_p = (there * log_prob_bernoulli(prior_logits, kept.taken)[..., 0]).sum(1)
         stop_q = stopping_log_prob(new.logits, new.taken, room)
-        chance = logit(presence_prior if first else self.config.later_discovery, new.logits)
+        later = logit(self.config.later_discovery, new.logits)
+        chance = eagerness * logit(presence_prior, new.logits) if first else later
         stop_p = stopping_log_prob(chance, new.taken, room)
         costs = Costs(
             stop_q - stop_p, *latent_costs(new, self.newborn(new.latent)), log_q - log_p, *latent_costs(kept, prior)
@@ -504,12 +519,13 @@ class SQAIR(Tracker):
         particles: int,
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
+        eagerness: float = 1.0,
     ) -> Explained:
         """Follow the frames one by one, then draw and charge for them all at once."""
         clips, images = len(video), video.transpose(0, 1).contiguous()
         scene, seen = self.start(clips * particles, video), []
         for view, draw in zip(self.look(images, particles), draws, strict=True):
-            seen.append(self.follow(scene, view, draw, presence_prior))
+            seen.append(self.follow(scene, view, draw, presence_prior, eagerness))
             scene = seen[-1].scene.detach() if cut_gradients else seen[-1].scene
         picture = self.paint([one.scene for one in seen])
         error = (picture.unflatten(1, (clips, particles)) - images[:, :, None]).square().sum((0, 3, 4, 5)).flatten()
@@ -550,7 +566,10 @@ class SQAIR(Tracker):
     def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
         """The importance-weighted bound; its gradient is VIMCO's."""
         draws = sampled(noise, video.shape[1], self.config.particles)
-        explained = self.explain(video, draws, self.config.particles, now.presence_prior, now.cut_gradients)
+        config = self.config
+        explained = self.explain(
+            video, draws, config.particles, now.presence_prior, now.cut_gradients, config.eagerness
+        )
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
 
     # Use.

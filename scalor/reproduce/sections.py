@@ -45,8 +45,8 @@ CLASSICAL_NOTE = (
 QUOTED_NOTE = " A quoted figure is of 24 clips and not made here."
 SQAIR_NOTE = "SQAIR is our own implementation, trained on the same scenes for as many steps as SCALOR."
 WHOLE_NOTE = (
-    "VRNN and the sequential VAE are our own implementations; they see frames whole and are trained for as many "
-    "steps as SCALOR, with twice the clips in each."
+    "VRNN and the sequential VAE are our own implementations; they see frames whole and are trained on as many "
+    "clips as SCALOR, all of the full length, in half the steps."
 )
 PUBLISHED = ("scalor", "vrnn", "sqair")
 """Systems whose likelihood the paper gives."""

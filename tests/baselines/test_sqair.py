@@ -35,6 +35,7 @@ from scalor.schedule import anneals
 from scalor.training.step import TrainingStep
 
 TINY: dict[str, Any] = {
+    "discovery_limit": 1e3,
     "frame": (32, 32),
     "slots": 3,
     "discoveries": 2,
@@ -59,7 +60,7 @@ def tiny_model(discovery: float = 0.0, propagation: float = 0.0, **changes: Any)
 
 def fickle_model(**changes: Any) -> SQAIR:
     """Objects come and go by chance."""
-    return tiny_model(discovery=-1.0, propagation=-4.0, **changes)
+    return tiny_model(discovery=-5.0, propagation=-4.0, **changes)
 
 
 def video(clips: int = 2, frames: int = 4) -> Tensor:
@@ -107,6 +108,24 @@ def test_after_a_stop_nothing_is_drawn() -> None:
         assert (there.diff(dim=1) <= 0).all(), "objects come before empty slots"
     counts = scenes_of(model, frames)[0].present.sum((1, 2))
     assert set(counts.tolist()) == {0.0, 1.0, 2.0, 3.0}
+
+
+def test_eagerness_wants_objects_only_where_the_prior_leans_to_them() -> None:
+    """It is for training alone: as likely as not stays as likely as not."""
+    frames = video()
+    eager, calm = fickle_model(eagerness=8.0), fickle_model()
+    noise = noise_for(calm, frames)
+    for chance, same in ((0.5, True), (0.9, False)):
+        now = NOW._replace(presence_prior=torch.tensor(chance))
+        one, other = (model.bound(frames, noise, now).elbo for model in (eager, calm))
+        assert torch.allclose(one, other) == same
+
+
+def test_discovery_is_never_quite_certain() -> None:
+    """Its logits stay within 5, so that at least one in 150 draws tries the other choice."""
+    model = tiny_model(discovery=30.0, discovery_limit=5.0)
+    counts = torch.stack([scenes_of(model, video(clips=64), seed)[0].present.sum((1, 2)) for seed in range(3)])
+    assert 0.95 * 3 < counts.mean() < 3
 
 
 def test_what_would_have_come_after_the_stop_changes_nothing() -> None:

@@ -24,6 +24,7 @@ COLUMNS = {
     "dense": {"formulation", "ms_per_step", "ours_is_faster"},
     "tracking": {"objects", "ms_per_frame", "against_fewest", "kib_per_object", "us_per_object"},
     "shapes": {"clips", "frames_per_s", "live"},
+    "video": {"what", "ms_per_frame", "frames_per_s", "live"},
     "agreement": {"program", "precision", "elbo_off", "gradient_off"},
     "curve": {"same", "largest_difference"},
     "quality": {"program", "precision", "seed", "strict_mota"},

@@ -1,0 +1,76 @@
+"""What it costs to track a video of one's own: a film of the size of PETS with boxes that walk, and the shipped weights
+for PETS. Pictures come from an array, and no files are written.
+
+As with other streams only the later half of the frames counts.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks.plan import Plan
+from scalor.training import checkpoint
+from scalor.video import Video, open_video
+from scalor.video.tracking import follow, slots_for
+
+WEIGHTS = "pets"
+HEIGHT, WIDTH = 576, 768
+WALKERS = 8
+
+
+@dataclass(frozen=True)
+class VideoRow:
+    what: str
+    live: float
+    """Tracks a frame."""
+    ms_per_frame: float
+    frames_per_s: float
+
+
+def rows(plan: Plan) -> list[VideoRow]:
+    """A video of 768x576 pixels with eight walkers, from pictures to tracks, one stream."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "film.npy"
+        np.save(path, film(2 * plan.frames, plan.seed))
+        video = open_video(str(path))
+        return [
+            time_video(video, plan, "the model alone", raw=True),
+            time_video(video, plan, "with sharper boxes and lasting ids", raw=False),
+        ]
+
+
+def film(frames: int, seed: int) -> np.ndarray:
+    """Dark boxes that walk to and fro over grey noise that stands still."""
+    random = np.random.default_rng(seed)
+    pictures = np.tile(random.integers(100, 156, (1, HEIGHT, WIDTH, 3), np.uint8), (frames, 1, 1, 1))
+    for walker, speed in enumerate(random.uniform(2, 5, WALKERS)):
+        top = 150 + 30 * walker
+        for t, picture in enumerate(pictures):
+            left = int(abs((80 * walker + speed * t) % (2 * (WIDTH - 30)) - (WIDTH - 30)))
+            picture[top : top + 80, left : left + 30] = 20 + 10 * walker
+    return pictures
+
+
+def time_video(video: Video, plan: Plan, what: str, raw: bool) -> VideoRow:
+    config = checkpoint.read(checkpoint.find(WEIGHTS)).config
+    tracker = checkpoint.load_tracker(WEIGHTS, plan.where, slots_for(config, video))
+    counts, times = [], []
+    for count, took in timed(len(tracks) for _, tracks in follow(tracker, video, scene=config.scene, raw=raw)):
+        counts.append(count)
+        times.append(took)
+    later = len(times) // 2
+    took = median(times[later:])
+    return VideoRow(what, sum(counts[later:]) / len(counts[later:]), 1e3 * took, 1 / took)
+
+
+def timed(counts: Iterator[int]) -> Iterator[tuple[int, float]]:
+    """Each with the seconds that it took."""
+    start = time.perf_counter()
+    for count in counts:
+        yield count, time.perf_counter() - start
+        start = time.perf_counter()
