@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from scalor.errors import InputError
 
+LARGEST_SCALE = 8
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
 
 Document = dict[str, Any] | list[dict[str, Any]]
@@ -143,7 +144,7 @@ def parser() -> Parser:
         help="typical height and width of an object, pixels of the video (default: measured)",
     )
     fit.add_argument(
-        "--scale", type=share, default=None, help="shrink the video by this (default: by the objects' size)"
+        "--scale", type=scale, default=None, help="shrink or enlarge the video by this (default: by the objects' size)"
     )
     fit.add_argument(
         "--stride", type=positive, default=None, help="learn from every so many frames (default: by speed)"
@@ -259,10 +260,10 @@ def natural(text: str) -> int:
     return int(text)
 
 
-def share(text: str) -> float:
-    value = probability(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be above 0")
+def scale(text: str) -> float:
+    value = number(text)
+    if not 0 < value <= LARGEST_SCALE:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LARGEST_SCALE}")
     return value
 
 

@@ -22,7 +22,7 @@ from scalor.model.captured import CapturedStep, copied, parts
 from scalor.model.encoders import Memory
 from scalor.schedule import Anneals, anneals
 from scalor.tracks import Tracks, join_tracks
-from scalor.training.loop import make_scenes, train, training_state
+from scalor.training.loop import Job, make_scenes, train, train_together, training_state
 from scalor.training.step import TrainingStep
 
 from .tiny import MODELS, log_of, tensors, tiny
@@ -61,6 +61,17 @@ class PlainStep(TrainingStep):
 def make(kind: type[TrainingStep], config: Config) -> TrainingStep:
     torch.manual_seed(config.train.seed)
     return kind(config, systems.build(config.model).to(GPU), make_scenes(config, "train", GPU), GPU)
+
+
+def test_many_runs_side_by_side_are_each_what_they_would_be_alone(tmp_path: Path) -> None:
+    """More of them than there are streams, each of which takes three."""
+    configs = [settings(seed=seed) for seed in range(14)]
+    train_together(
+        [Job(config, tmp_path / str(place)) for place, config in enumerate(configs)], GPU, quiet=True, together=14
+    )
+    for place in (0, 11, 13):
+        train(configs[place], tmp_path / "alone" / str(place), GPU, quiet=True)
+        assert log_of(tmp_path / str(place)) == log_of(tmp_path / "alone" / str(place))
 
 
 def take(step: TrainingStep, number: int) -> dict[str, float]:
