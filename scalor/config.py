@@ -146,7 +146,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class SceneConfig:
-    """A family of synthetic clips with known truth."""
+    """A family of clips: synthetic with known truth, or cut out of a video."""
 
     kind: str = setting("shapes", "what moves: shapes, mnist, walkers of a replay, or the footage of a video")
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels")
