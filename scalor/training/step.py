@@ -124,7 +124,7 @@ class TrainingStep:
         self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
 
     def largest_norm(self) -> Tensor:
-        """What longer gradients are cut to: a single one that is far from the usual can undo what thousands learned."""
+        """What longer gradients are cut to: some far from the usual came before trainings collapsed (docs/log.md)."""
         train = self.config.train
         fixed = torch.full_like(self.usual_norm, train.clip_norm)
         if train.clip_usual == 0:
