@@ -157,6 +157,7 @@ class SceneConfig:
     births: tuple[int, ...] = setting((0,), "frames at which a group of `objects` new objects appears")
     steer: bool = setting(False, "objects steer towards each other, so that they cover each other often")
     digits: tuple[int, ...] = setting((), "mnist: the digits that appear (none given: all ten)")
+    still: bool = setting(False, "replay: a frame comes with a picture of the scene without objects (footage: always)")
     footage: str = setting("", "footage: the file that `scalor fit` keeps a video's frames in")
     scale: float = setting(1.0, "footage: pixels of a frame for each pixel of the video, along a side")
     perspective: tuple[float, float] = setting(
@@ -166,8 +167,14 @@ class SceneConfig:
     contrast: float = setting(1.0, "footage: how many times stronger than in the video things differ from the scene")
     zoom: float = setting(1.0, "footage: clips are shown up to this many times larger or smaller")
 
+    @property
+    def gives_still(self) -> bool:
+        """Whether a frame comes with a picture of the scene without objects."""
+        return self.still or self.kind == "footage"
+
     def __post_init__(self) -> None:
         kinds = ("shapes", "mnist", "replay", "footage")
+        require(not self.still or self.kind == "replay", "scene.still", self.still, "only a replay can give it")
         require(self.kind in kinds, "scene.kind", self.kind, "choose shapes, mnist, replay or footage")
         require(min(self.frame) > 0, "scene.frame", self.frame, "both must be positive")
         require(self.length > 0, "scene.length", self.length, "a clip needs at least 1 frame")
@@ -208,6 +215,9 @@ class TrainConfig:
     cooldown: int = setting(0, "last steps, over which the step size falls to zero")
     clip_norm: float = setting(1.0, "largest norm of the gradient")
     clip_usual: float = setting(0.0, "largest norm of the gradient, times the usual one; 0: any")
+    clip_object: float = setting(
+        0.0, "largest gradient that an object gets from later frames, times the usual one of objects; 0: any"
+    )
     seed: int = setting(0, "seed of the weights, the scenes and the samples")
     lengths: tuple[tuple[int, int], ...] = setting(
         ((0, 2), (2_000, 4), (6_000, 10)), "sequence length: pairs of a first step and the frames from it on"
@@ -235,12 +245,10 @@ class TrainConfig:
         for name in ("learning_rate", "clip_norm"):
             value = getattr(self, name)
             require(value > 0 and math.isfinite(value), f"train.{name}", value, "it must be positive and finite")
-        require(
-            self.clip_usual == 0 or 1 < self.clip_usual < math.inf,
-            "train.clip_usual",
-            self.clip_usual,
-            "it must be 0, or above 1 and finite",
-        )
+        for name in ("clip_usual", "clip_object"):
+            value = getattr(self, name)
+            allowed = value == 0 or 1 < value < math.inf
+            require(allowed, f"train.{name}", value, "it must be 0, or above 1 and finite")
         for name in ("seed", "cooldown", "gradients_through_time", "evaluate_every"):
             require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "it must be 0 or more")
         starts = [start for start, _ in self.lengths]
@@ -297,6 +305,14 @@ class Config(Generic[M_co]):
             frame = getattr(self, name).frame
             misfit = self.model.misfit(frame)
             require(misfit is None, f"{name}.frame", frame, f"{misfit}")
+            given, wanted = getattr(self, name).gives_still, getattr(self.model, "still", False)
+            require(
+                given == wanted,
+                f"{name}.still",
+                getattr(self, name).still,
+                f"these scenes {'come' if given else 'do not come'} with a picture of the empty scene, but model.still "
+                f"is {wanted}",
+            )
         longest = max(frames for _, frames in self.train.lengths)
         require(
             longest <= self.scene.length,

@@ -24,6 +24,8 @@ class Annealed(NamedTuple):
     """Probability of a discovery."""
     cut_gradients: bool
     """Whether gradients end at each frame."""
+    clip_object: float = 0.0
+    """If not: how many times the usual one an object's gradient from later frames may be; 0: any. It stays the same."""
 
 
 class Bound(NamedTuple):

@@ -378,6 +378,19 @@ def grand_central_replay() -> Config:
     return Config(model=model, scene=STATION, test=STATION, train=ours.train)
 
 
+@preset
+def grand_central_replay_still() -> Config:
+    """The same replay for a camera known to stand still: the empty scene, a median, is given and not modelled."""
+    config = grand_central_replay()
+    scene = replace(STATION, still=True)
+    return Config(
+        model=replace(config.model, background=False, still=True),
+        scene=scene,
+        test=scene,
+        train=replace(config.train, clip_usual=3.0, clip_object=3.0),
+    )
+
+
 compare("sqair", sqair, SQAIR_ON)
 compare("vrnn", vrnn)
 compare("vae", vae)

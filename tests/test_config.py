@@ -71,7 +71,11 @@ WRONG: list[tuple[str, str, Any]] = [
         for name in ("steps", "batch", "log_every", "picture_every", "save_every")
         for value in (0, -1)
     ),
-    *(("train", "clip_usual", value) for value in (-1.0, 0.5, 1.0, math.nan, math.inf)),
+    *(
+        ("train", name, value)
+        for name in ("clip_usual", "clip_object")
+        for value in (-1.0, 0.5, 1.0, math.nan, math.inf)
+    ),
     *(("train", name, value) for name in ("learning_rate", "clip_norm") for value in (0.0, -1.0, math.nan, math.inf)),
     *(("train", name, -1) for name in ("seed", "cooldown", "gradients_through_time")),
     ("train", "lengths", ()),

@@ -49,7 +49,7 @@ def test_a_preset_has_room_for_its_objects(name: str) -> None:
 def test_every_distinct_model_takes_a_training_step(model: ModelConfig) -> None:
     torch.manual_seed(0)
     network = SCALOR(model)
-    bound = network.elbo(torch.rand(1, 2, 3, *model.frame), Relaxed(1.0), presence_prior=0.1)
+    bound = network.elbo(torch.rand(1, 2, model.channels, *model.frame), Relaxed(1.0), presence_prior=0.1)
     (-bound.terms.elbo.mean()).backward()
     assert torch.isfinite(bound.terms.elbo).all()
     for name, parameter in network.named_parameters():

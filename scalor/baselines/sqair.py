@@ -21,7 +21,7 @@ D steps of discovery, L latents, P glimpse side. A box is (x, y, w, h): centre a
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -34,6 +34,7 @@ from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
 from scalor.config import require, setting
 from scalor.distributions import Estimator, FrameNoise, Mode, Noise, Normal, log_prob_bernoulli, logit, positive
 from scalor.errors import InputError
+from scalor.gradients import even
 from scalor.interface import Annealed, Bound, Tracker
 from scalor.kernels import crop, paste
 from scalor.model.elbo import pixel_log_likelihood
@@ -159,6 +160,10 @@ class Scene:
 
     def detach(self) -> "Scene":
         return Scene(*(getattr(self, field.name).detach() for field in fields(self)))
+
+    def evened(self, times: float) -> "Scene":
+        """Itself; see `even` for its gradients. With 0 they are as they are."""
+        return replace(self, latent=even(self.latent, times)) if times else self
 
 
 class Part(NamedTuple):
@@ -519,6 +524,7 @@ class SQAIR(Tracker):
         particles: int,
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
+        clip_object: float = 0.0,
         eagerness: float = 1.0,
     ) -> Explained:
         """Follow the frames one by one, then draw and charge for them all at once."""
@@ -526,7 +532,7 @@ class SQAIR(Tracker):
         scene, seen = self.start(clips * particles, video), []
         for view, draw in zip(self.look(images, particles), draws, strict=True):
             seen.append(self.follow(scene, view, draw, presence_prior, eagerness))
-            scene = seen[-1].scene.detach() if cut_gradients else seen[-1].scene
+            scene = seen[-1].scene.detach() if cut_gradients else seen[-1].scene.evened(clip_object)
         picture = self.paint([one.scene for one in seen])
         error = (picture.unflatten(1, (clips, particles)) - images[:, :, None]).square().sum((0, 3, 4, 5)).flatten()
         log_likelihood = pixel_log_likelihood(error, video[0].numel(), self.config.sigma)
@@ -568,7 +574,7 @@ class SQAIR(Tracker):
         draws = sampled(noise, video.shape[1], self.config.particles)
         config = self.config
         explained = self.explain(
-            video, draws, config.particles, now.presence_prior, now.cut_gradients, config.eagerness
+            video, draws, config.particles, now.presence_prior, now.cut_gradients, now.clip_object, config.eagerness
         )
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
 

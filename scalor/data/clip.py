@@ -32,5 +32,11 @@ class Truth:
 class Clip:
     """A batch of clips: frames in [0, 1] and their truth."""
 
-    frames: Float[Tensor, "B T 3 H W"]
+    frames: Float[Tensor, "B T C H W"]
+    """Three colours; where the camera stands still also those of the scene behind, and a ruler."""
     truth: Truth
+
+    @property
+    def colours(self) -> Float[Tensor, "B T 3 H W"]:
+        """What there is to be seen."""
+        return self.frames[:, :, :3]

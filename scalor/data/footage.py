@@ -122,8 +122,7 @@ class Footage:
         seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
         still = between_pixels(self.stills, self.video[cut.first][:, None, None, None, None], y, x)
         sizes = cut.zoom[:, None] * self.sizes[cut.y.long().clamp(0, len(self.sizes) - 1)]
-        ruler = (sizes / FULL).clamp(max=1)[:, None, None, :, None].expand_as(seen[:, :, :1])
-        return Clip(torch.cat([seen / 255, still.expand_as(seen) / 255, ruler], 2), nobody(seen))
+        return Clip(with_still(seen / 255, still / 255, sizes), nobody(seen))
 
     def cut(self, keys: Int[Tensor, " B"], length: int) -> "Cut":
         """Where and when clips are cut out: most around a spot, some anywhere."""
@@ -146,6 +145,19 @@ class Footage:
         y, x = along(TOP, spot[:, 1], height, rows), along(LEFT, spot[:, 2], width, columns)
         mirrored = uniform(keys, MIRROR)[:, None] < 0.5
         return Cut(first, y, torch.where(mirrored, x.flip(1), x), zoom)
+
+
+def with_still(
+    frames: Float[Tensor, "B T 3 h w"],
+    still: Float[Tensor, "B 1 3 h w"],
+    sizes: Float[Tensor, "B h"] | None = None,
+) -> Float[Tensor, "B T 7 h w"]:
+    """Frames as a model for a camera that stands still wants them: beside the scene without objects and a ruler, which
+    tells their `sizes` at each row in sizes of a typical one (none given: all alike)."""
+    ruler = torch.full_like(frames[:, :, :1], 1 / FULL)
+    if sizes is not None:
+        ruler = (sizes / FULL).clamp(max=1)[:, None, None, :, None].expand_as(ruler)
+    return torch.cat([frames, still.expand_as(frames), ruler], 2)
 
 
 class Cut(NamedTuple):

@@ -66,12 +66,13 @@ def draw(cast: Cast, frame: tuple[int, int], background: Float[Tensor, "B T 3 H 
     present = cast.exists & (alpha.sum((-2, -1)) > GONE * full)
     alpha *= present[..., None, None]
 
-    # Whatever is out of view has no weight by now and lands in one pixel beyond the last.
+    # Whatever is out of view has no weight by now and lands on a second set of pixels after the first: on many of them,
+    # since a GPU adds up what meets in one pixel one by one.
     pixels = math.prod(shape)
     picture = torch.arange(shape[0] * shape[1], device=alpha.device).view(*shape[:2], 1)
-    line = torch.where(row_inside, (picture * shape[2] + row) * shape[3], pixels)
-    column = torch.where(column_inside, column, pixels)
-    place = (line[..., :, None] + column[..., None, :]).clamp_(max=pixels)
+    line = (picture * shape[2] + row % shape[2]) * shape[3]
+    place = line[..., :, None] + (column % shape[3])[..., None, :]
+    place += pixels * ~(row_inside[..., :, None] & column_inside[..., None, :])
     layers = compose(alpha, place, cast.number, cast.colour, pixels)
     frames = layers.colours.view(3, *shape).movedim(0, 2).contiguous()
     if background is not None:
@@ -106,10 +107,10 @@ def compose(
     pixels: int,
 ) -> Layers:
     """Lay windows over each other from front to back; `place` is the pixel, of all frames' L `pixels`, that
-    each element of a window lies on (`pixels` itself: nowhere). `alpha` is used up."""
+    each element of a window lies on (from `pixels` on: out of view). `alpha` is used up."""
     count = len(alpha)
     weight, at = alpha.view(count, -1), place.view(count, -1)
-    open_share = torch.ones(pixels + 1, device=alpha.device)
+    open_share = torch.ones(2 * pixels, device=alpha.device)
     for layer in range(count):
         passed = open_share.index_select(0, at[layer])
         weight[layer] *= passed
@@ -119,11 +120,11 @@ def compose(
     # The heaviest object of a pixel is the largest of numbers that hold a weight above and an object below.
     bits = count.bit_length()
     claims = steps.int().bitwise_left_shift_(bits).add_(number.int()[..., None, None, None])
-    heaviest = torch.zeros(pixels + 1, dtype=torch.int, device=alpha.device)
+    heaviest = torch.zeros(2 * pixels, dtype=torch.int, device=alpha.device)
     heaviest.scatter_reduce_(0, at.flatten(), claims.flatten(), "amax")
     owned = (heaviest >> bits) > open_share * STEPS
     heaviest = torch.where(owned, heaviest & (2**bits - 1), -1)
-    paint = torch.zeros(3, pixels + 1, device=alpha.device)
+    paint = torch.zeros(3, 2 * pixels, device=alpha.device)
     for channel, tone in enumerate(colour):
         paint[channel].scatter_add_(0, at.flatten(), (steps * (tone * BYTE).round()).flatten())
     paint /= STEPS * BYTE
@@ -140,7 +141,7 @@ def shade(
 ) -> Float[Tensor, "B T 1 H W"]:
     """The deepest shadow on every pixel."""
     pixels = math.prod(shape)
-    deepest = torch.zeros(pixels + 1, device=shadow.device)
+    deepest = torch.zeros(2 * pixels, device=shadow.device)
     deepest.scatter_reduce_(0, place.flatten(), shadow.flatten(), "amax")
     return deepest[:pixels].view(shape)[:, :, None]
 

@@ -12,7 +12,7 @@ on one.
 import gzip
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from scalor.config import SceneConfig, require
 from scalor.data.clip import Clip
+from scalor.data.footage import with_still
 from scalor.data.hashing import between, fold, key, whole
 from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.walkers import HEAD, REACH, half_width, walk
@@ -42,6 +43,8 @@ HEIGHT, HEIGHT_PER_ROW = 14.0, 0.062
 JITTER = 0.08
 WALKING = 0.5
 """Whoever moves by this share of the own height in a second walks."""
+MEDIAN_OF = 99
+"""Frames."""
 WINDOW, START, BODY = range(3)
 
 
@@ -83,6 +86,7 @@ class Replay:
         self.backgrounds = crops(read_picture(folder / PICTURE), config.frame[0]).to(device)
         tallest = (HEIGHT + HEIGHT_PER_ROW * SHOWN[0]) * (1 + JITTER) * self.scale
         self.radius = [math.ceil(share * tallest + 1) for share in REACH]
+        self.stills = self.medians() if config.still else None
 
     @torch.no_grad()
     def clips(self, index: Int[Tensor, "B"], length: int) -> Clip:
@@ -92,7 +96,24 @@ class Replay:
             )
         clip = key(self.seed, self.split, index)
         window = whole(clip, WINDOW, len(self.place))
-        start = self.start[window] * KEY + whole(clip, START, KEY)
+        shown = self.show(window, self.start[window] * KEY + whole(clip, START, KEY), length)
+        if self.stills is None:
+            return shown
+        return replace(shown, frames=with_still(shown.frames, self.stills[self.place[window]][:, None]))
+
+    @torch.no_grad()
+    def medians(self) -> Float[Tensor, "P 3 side side"]:
+        """Every place without walkers, as a video's median shows it: over moments of all its time."""
+        stills = torch.zeros_like(self.backgrounds)
+        for place in range(len(PLACES)):
+            there = (self.place == place).nonzero()[:, 0]
+            if len(there):
+                chosen = there[torch.linspace(0, len(there) - 1, MEDIAN_OF, device=self.device).long()]
+                stills[place] = self.show(chosen, self.start[chosen] * KEY, 1).frames[:, 0].median(0).values
+        return stills
+
+    def show(self, window: Int[Tensor, "B"], start: Int[Tensor, "B"], length: int) -> Clip:
+        """Frames from `start` on, of windows that begin in the KEY frames before it."""
         times = start[:, None] + STRIDE * torch.arange(length, device=self.device)  # [B, T]
         walker = self.members[window].T  # [N, B]
         # Nearer ones in front, by where they are in the middle of a clip of full length.

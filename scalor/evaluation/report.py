@@ -92,7 +92,7 @@ def evaluate(
             pictures = tracked.frames
         else:
             pictures = model.reconstruct(clip.frames).frames
-        squared += float((pictures - clip.frames).square().mean((1, 2, 3, 4)).sum())
+        squared += float((pictures - clip.colours).square().mean((1, 2, 3, 4)).sum())
         if nll_samples:
             nats -= float(log_likelihood(model, config, clip, nll_samples).sum())
         if config.test.length > observe:
@@ -141,11 +141,11 @@ class ForecastSums:
         self.add_frames(frames, clip)
 
     def add_frames(self, imagined: Float[Tensor, "B T 3 H W"], clip: Clip) -> None:
-        future = clip.frames[:, self.observe :]
+        future = clip.colours[:, self.observe :]
         self.clips += len(future)
         for name, frames in {
             "model": imagined[:, self.observe :],
-            "copy_last": copy_last_frame(clip.frames, self.observe),
+            "copy_last": copy_last_frame(clip.colours, self.observe),
         }.items():
             errors = frame_errors(frames, future) * len(future)
             self.squares[name] = self.squares.get(name, 0.0) + errors

@@ -87,6 +87,7 @@ def schedule(steps: int) -> TrainConfig:
         steps=steps,
         cooldown=steps // 4,
         clip_usual=3.0,
+        clip_object=3.0,
         lengths=tuple(dict(zip(starts, (1, 2, 4, LENGTH), strict=True)).items()),
         temperature=(1.0, 0.3, steps // 2),
         batch=32,

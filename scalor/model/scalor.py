@@ -75,7 +75,7 @@ class SCALOR(World, Tracker):
         if follow is None and not video.is_cuda:
             follow = partial(self.follow, spare_below=NEGLIGIBLE)
         relaxed = Relaxed(now.temperature, noise)
-        explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, follow)
+        explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, follow)
         numbers = {**explained.terms.to_dict(), **explained.activity.to_dict()}
         return Bound(explained.terms.elbo, numbers)
 
@@ -95,9 +95,11 @@ class SCALOR(World, Tracker):
         estimator: Estimator,
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
+        clip_object: float = 0.0,
         follow: Callable[..., Seen] | None = None,
     ) -> Explained:
-        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame.
+        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame, with `clip_object`
+        no object gets more than so many times the usual one from the frames after (0: any).
 
         The frames of a clip are followed one by one and then explained together. A compiled `follow` may stand in
         for the model's own.
@@ -110,7 +112,7 @@ class SCALOR(World, Tracker):
         state, seen = self.start(clips, video), []
         for t, view in enumerate(views):
             seen.append(follow(state, view, estimator.at(t)))
-            state = seen[-1].state.detach() if cut_gradients else seen[-1].state
+            state = seen[-1].state.detach() if cut_gradients else seen[-1].state.evened(clip_object)
         past = self.no_past(clips, video)
         return explain(self, images, seen, past, estimator, presence_prior, cut_gradients)
 

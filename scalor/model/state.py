@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from scalor.gradients import even
 from scalor.model.geometry import corners
 
 
@@ -103,6 +104,15 @@ class SceneState:
 
     def detach(self) -> "SceneState":
         return replace(self, objects=self.objects.detach())
+
+    def evened(self, times: float) -> "SceneState":
+        """Itself; see `even` for its gradients. With 0 they are as they are."""
+        if times == 0:
+            return self
+        objects = self.objects
+        return replace(
+            self, objects=replace(objects, where=even(objects.where, times), latent=even(objects.latent, times))
+        )
 
     def occupied(self) -> "SceneState":
         """Without the empty slots after the last object of any clip. Reads on the host."""

@@ -101,7 +101,8 @@ class TrainingStep:
 
     def run(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Anneals, learn: bool = True) -> None:
         """The step itself."""
-        annealed = Annealed(self.temperature, self.presence_prior, now.cut_gradients)
+        clip_object = self.config.train.clip_object
+        annealed = Annealed(self.temperature, self.presence_prior, now.cut_gradients, clip_object)
         with self.autocast():
             bound = self.bound(video, noise, annealed)
         elbo = bound.elbo.mean()

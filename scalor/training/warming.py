@@ -78,9 +78,8 @@ def short(config: Config[Any]) -> Config[Any]:
     """The same model, batch and precision on two frames of anything with as many channels: what is compiled depends on
     no more."""
     train = TrainConfig(steps=1, batch=config.train.batch, precision=config.train.precision, lengths=((0, 2),))
-    footage = config.scene.footage
-    kind = "footage" if footage else "shapes"
-    scene = SceneConfig(kind=kind, frame=config.scene.frame, length=2, footage=footage)
+    plain = SceneConfig(frame=config.scene.frame, length=2)
+    scene = replace(config.scene, length=2) if config.scene.gives_still else plain
     return replace(config, scene=scene, test=scene, train=train)
 
 

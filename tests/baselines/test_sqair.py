@@ -261,6 +261,18 @@ def test_cut_gradients_leave_the_bound_as_it_is() -> None:
     torch.testing.assert_close(whole, cut)
 
 
+def test_evened_gradients_leave_the_bound_as_it_is_and_change_what_is_learned() -> None:
+    model, frames = fickle_model(), video()
+    noise = noise_for(model, frames)
+    bounds = [model.bound(frames, noise, NOW._replace(clip_object=times)).elbo for times in (0.0, 1e9, 1.01)]
+    plain, far, near = (
+        torch.autograd.grad(one.sum(), model.propagation.expect.weight, retain_graph=True)[0] for one in bounds
+    )
+    torch.testing.assert_close(bounds[0], bounds[2])
+    torch.testing.assert_close(far, plain)
+    assert (near - plain).norm() > 0.001 * plain.norm()
+
+
 def test_clips_do_not_disturb_each_other() -> None:
     model, frames = fickle_model(), video(clips=5)
     noise, order = noise_for(model, frames), torch.tensor([3, 0, 4, 2, 1])

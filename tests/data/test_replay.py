@@ -3,6 +3,7 @@
 import gzip
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,15 @@ import pytest
 import torch
 from PIL import Image
 
+from scalor import SCALOR
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip
 from scalor.data.replay import KEY, PICTURE, PLACES, STRIDE, TRACKS, Replay, read_paths, windows
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from scalor.evaluation.report import evaluate
+from scalor.perspective import FULL
+from scalor.presets import get_preset
 
 SCENE = SceneConfig(kind="replay", frame=(64, 64), length=6, objects=(1, 24), size=6.0)
 LAST = 3_000
@@ -245,3 +250,38 @@ def test_the_real_station() -> None:
     speed = clip.truth.centre.diff(dim=1).norm(dim=-1)[present[:, 1:] & present[:, :-1]]
     assert speed.median() < 4
     assert math.isfinite(speed.max())
+
+
+def test_with_the_empty_scene_given_a_clip_is_the_same_clip(station: Path) -> None:
+    clip = Scenes(SCENE, 0).clips(0, 4)
+    given = Scenes(replace(SCENE, still=True), 0).clips(0, 4)
+    assert given.frames.shape == (4, 6, 7, 64, 64)
+    same(clip, Clip(given.colours, given.truth))
+    assert (given.frames[:, :, 6] == 1 / FULL).all()
+
+
+def test_the_scene_given_is_empty_and_found_without_looking_at_the_picture_behind(station: Path) -> None:
+    """A median: walkers pass, what is behind them stays."""
+    scenes = Scenes(replace(SCENE, still=True), 0)
+    clip = scenes.clips(0, 8)
+    real = replay(scenes)
+    assert real.stills is not None
+    nearest = (clip.frames[:, 0, None, 3:6] - real.backgrounds).abs().flatten(2).amax(-1).amin(1)
+    assert (nearest < 1e-3).all()
+    real.backgrounds += 0.1
+    torch.testing.assert_close(real.medians(), real.stills + 0.1)
+
+
+def test_who_is_given_the_empty_scene_is_measured_by_what_there_is_to_see(station: Path) -> None:
+    """An untrained model draws the scene it is given, and then by far not every pixel is wrong."""
+    config = get_preset("grand-central-replay-still")
+    small = replace(config.model, frame=(64, 64), grid=(8, 8), slots=4, proposals=2, glimpse=8, what_dim=4)
+    scene = replace(SCENE, still=True)
+    config = replace(config, model=small, scene=replace(scene, length=10), test=scene)
+    torch.manual_seed(0)
+    report = evaluate(SCALOR(small), config, clips=2, nll_samples=1, quiet=True)
+    assert report.mse < 0.05
+    assert report.nll is not None
+    assert math.isfinite(report.nll)
+    assert report.forecast is not None
+    assert max(report.forecast.mse) < 0.05

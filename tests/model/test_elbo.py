@@ -177,6 +177,22 @@ def test_cutting_gradients_does_not_change_the_bound() -> None:
     assert torch.equal(*bounds)
 
 
+def test_evened_gradients_are_those_of_the_same_bound_with_less_of_a_few_objects() -> None:
+    """A limit that nothing reaches changes nothing; one that is reached changes gradients and not the bound."""
+    model, video = tiny_model(), squares(5, clips=2)
+
+    def bound_and_gradient(times: float) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(0)
+        bound = model.elbo(video, Relaxed(1.0), clip_object=times).terms.elbo
+        gradients = torch.autograd.grad(bound.sum(), list(model.propagation.move.parameters()))
+        return bound, torch.cat([gradient.flatten() for gradient in gradients])
+
+    (bound, plain), (_, far), (same, near) = (bound_and_gradient(times) for times in (0.0, 1e9, 1.01))
+    assert torch.equal(bound, same)
+    torch.testing.assert_close(far, plain)
+    assert (near - plain).norm() > 0.01 * plain.norm()
+
+
 def test_the_importance_weighted_bound_is_above_the_mean_elbo() -> None:
     """By Jensen's inequality, draw for draw."""
     model, video = tiny_model(sigma=2.0), squares(2, clips=3)

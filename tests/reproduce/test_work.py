@@ -169,13 +169,14 @@ def test_a_replay_has_tracks_and_likelihoods_and_says_that_it_is_semi_synthetic(
     monkeypatch.setenv("SCALOR_DATA", str(tmp_path))
     outcome = work(choose(["replay"], [], [0]), order(tmp_path, nll_samples=2))
     assert outcome.broken == []
-    ours, vrnn, vae = outcome.documents.values()
-    assert [one["system"] for one in (ours, vrnn, vae)] == ["SCALOR", "VRNN", "sequential VAE"]
-    for one in (ours, vrnn, vae):
+    ours, vrnn, vae, given = outcome.documents.values()
+    assert [one["system"] for one in (ours, vrnn, vae, given)] == ["SCALOR", "VRNN", "sequential VAE", "SCALOR"]
+    for one in (ours, vrnn, vae, given):
         assert one["semi_synthetic"] is True
         assert isinstance(one["metrics"]["nll"], float)
         assert one["asked"]["nll_samples"] == one["metrics"]["nll_samples"] == 2
     assert {"paper_mota", "strict_mota", "iou_mota", "hota", "strict_idf1", "count_mae"} <= set(ours["metrics"])
+    assert set(given["metrics"]) == set(ours["metrics"])
     assert "hota" not in vrnn["metrics"]
 
 
@@ -382,7 +383,7 @@ def test_without_its_data_a_replay_is_left_out_or_refused(tmp_path: Path, monkey
     assert list(outcome.documents) == [shapes]
     assert [sentence.split(":")[0] for sentence in outcome.left_out] == [
         "mnist-md",
-        "grand-central-replay, vrnn-grand-central-replay, vae-grand-central-replay",
+        "grand-central-replay, vrnn-grand-central-replay, vae-grand-central-replay, grand-central-replay-still",
     ]
     assert "there is no grand_central/" in outcome.left_out[1]
     with pytest.raises(InputError, match=r"put the MNIST files there.* there is no grand_central/"):

@@ -79,5 +79,6 @@ def test_frames_of_a_video_are_compiled_for_with_the_still_scene_behind_them() -
     """Such frames have more channels."""
     config = get_preset("shapes-md")
     scene = replace(config.scene, kind="footage", footage="runs/mine/footage.npz")
-    short = warming.short(replace(config, model=replace(config.model, still=True), scene=scene))
+    short = warming.short(replace(config, model=replace(config.model, still=True), scene=scene, test=scene))
     assert (short.scene.kind, short.scene.footage, short.model.still) == ("footage", "runs/mine/footage.npz", True)
+    assert warming.short(get_preset("grand-central-replay-still")).scene.gives_still
