@@ -1,10 +1,11 @@
 """Identities over long times: what a model saw frame by frame, tidied up.
 
 A model that follows every object by itself loses who is who when they meet: two of its objects may stay on one for
-good, and one that was hidden for a second gets a new id. Here doubles go, and what is left is followed by a Kalman
-filter, which goes on while an object is hidden. The model's own ids only say who is older: as a reason to link they
-made things worse. Lengths are in sizes of an object. The numbers were chosen on the first 477 frames of PETS 2009 S2L1,
-view 1, after prototypes had been compared on the others too (docs/log.md); those of `linking` are as good here.
+good, one of them often on a part of it, and one that was hidden for a second gets a new id. Here doubles go, and what
+is left is followed by a Kalman filter, which goes on while an object is hidden. The model's own ids only say who is
+older: as a reason to link they made things worse. Lengths are in sizes of an object. The numbers were chosen on the
+first 477 frames of PETS 2009 S2L1, view 1, after prototypes had been compared on the others too (docs/log.md); those of
+`linking` are as good here.
 """
 
 from dataclasses import replace
@@ -59,15 +60,17 @@ class Identities:
         return new
 
 
-def without_doubles(tracks: Tracks) -> Tracks:
-    """The tracks of a frame, the older first: of those that show one object the oldest, with the pixels of all."""
+def without_doubles(tracks: Tracks, usual: Float[np.ndarray, "N 2"]) -> Tracks:
+    """The tracks of a frame, the older first: of those that show one object the oldest, with the box that is closest to
+    the `usual` width and height at its place, and with the pixels of all."""
     shown = shown_objects(tracks.box)
-    oldest = shown == np.arange(len(tracks))
-    kept = tracks.select(oldest)
-    if tracks.masks is None:
+    first = np.flatnonzero(shown == np.arange(len(tracks)))
+    unusual = np.abs(np.log((tracks.box[:, 2:] - tracks.box[:, :2]).clip(min=1) / usual)).sum(1)
+    best = [np.where(shown == row, unusual, np.inf).argmin() for row in first]
+    kept = replace(tracks.select(first), box=tracks.box[np.array(best, int)])
+    if tracks.masks is None or len(first) == 0:
         return kept
-    masks = [tracks.masks[shown == row].any(0) for row in np.flatnonzero(oldest)]
-    return replace(kept, masks=np.stack(masks) if masks else kept.masks)
+    return replace(kept, masks=np.stack([tracks.masks[shown == row].any(0) for row in first]))
 
 
 def shown_objects(box: Float[np.ndarray, "N 4"]) -> Int[np.ndarray, " N"]:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
@@ -21,7 +22,7 @@ from scalor.fitting.surveying import empty_scene
 from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
-from scalor.perspective import FLAT
+from scalor.perspective import FLAT, sizes_at
 from scalor.tracks import Tracks
 from scalor.video.identity import Identities, without_doubles
 from scalor.video.lens import Lens
@@ -93,14 +94,23 @@ class Tidy:
     def __init__(self, object_size: tuple[float, float], lens: Lens) -> None:
         """`object_size`: typical height and width, pixels of the video."""
         assert lens.still is not None
+        self.object_size, self.lens = object_size, lens
         self.sharpen = None
         if lens.scale < 1:  # else the model saw all there is; what is small and faint would not stand out (docs/log.md)
             self.sharpen = Sharpener(lens.still, object_size, lens.corners[:2], lens.contrast)
         self.identities = Identities(object_size, lens.corners)
 
     def step(self, tracks: Tracks, picture: Picture) -> Tracks:
-        seen = without_doubles(tracks)
-        return self.identities.step(self.sharpen(seen, picture) if self.sharpen else seen)
+        seen = self.without_doubles(tracks)
+        if self.sharpen:
+            seen = self.without_doubles(self.sharpen(seen, picture))
+        return self.identities.step(seen)
+
+    def without_doubles(self, tracks: Tracks) -> Tracks:
+        _, top, _, bottom = self.lens.corners
+        row = tracks.box[:, 1::2].mean(1) - top
+        times = sizes_at(row, bottom - top, self.lens.perspective)
+        return without_doubles(tracks, times[:, None] * np.array(self.object_size[::-1]))
 
 
 def tidy_for(tracker: Streaming, lens: Lens) -> Tidy | None:

@@ -2,6 +2,8 @@
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -38,6 +40,10 @@ def tracks(*seen: Seen, size: tuple[float, float] = WALKER, masks: bool = False)
 
 def keeper(size: tuple[float, float] = WALKER) -> Identities:
     return Identities(size, (0, 0, FRAME[1], FRAME[0]))
+
+
+def undoubled(seen: Tracks) -> Tracks:
+    return without_doubles(seen, np.tile(np.array(WALKER[::-1]), (len(seen), 1)))
 
 
 def told_of(video: Sequence[Sequence[Seen]], **options: bool) -> list[Tracks]:
@@ -78,7 +84,7 @@ def test_a_double_goes_and_both_ids_live_on() -> None:
         one, other = (100 + 3 * t, 100), (250 - 3 * t, 130)
         doubled = [(0, other[0] + 2, other[1]), (1, *other), (2, *one)]
         seen = [(0, *one), (1, *other)] if t < 25 else doubled
-        told.append((identities.step(without_doubles(tracks(*seen))), one, other))
+        told.append((identities.step(undoubled(tracks(*seen))), one, other))
     before = id_at(told[10][0], *told[10][1]), id_at(told[10][0], *told[10][2])
     for now, one, other in told[35:]:
         assert (id_at(now, *one), id_at(now, *other)) == before
@@ -121,12 +127,26 @@ def test_masks_stay_with_their_objects_and_a_double_gives_its_own() -> None:
     for t in range(30):
         hidden = 10 <= t < 13
         seen = [(0, 100.0 + 2 * t, 60.0)] if not hidden else []
-        told = identities.step(without_doubles(tracks(*seen, (1, 300, 200), (2, 303, 203), masks=True)))
+        told = identities.step(undoubled(tracks(*seen, (1, 300, 200), (2, 303, 203), masks=True)))
         assert told.masks is not None
         for number, mask, y in zip(told.id, told.masks, told.centre[:, 1], strict=True):
             rows = np.flatnonzero(mask.any(1)).tolist()
             assert rows == ([200, 203] if y > 150 else [] if hidden else [60]), number
     assert len(told) == 2
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_of_doubles_the_oldest_gives_the_id_and_the_most_usual_the_box(order: tuple[int, ...]) -> None:
+    """One is on a part of a walker, one on a walker, one on more than a walker."""
+    height, width = WALKER
+    sizes = [(0.5 * height, 0.7 * width), WALKER, (1.3 * height, 1.2 * width)]
+    middle = np.array([100.0, 100.0])
+    half = [np.array(sizes[place][::-1]) / 2 for place in order]
+    box = np.array([[*(middle - side), *(middle + side)] for side in half])
+    seen = replace(tracks((4, 0, 0), (6, 0, 0), (9, 0, 0)), box=box)
+    kept = undoubled(seen)
+    assert kept.id.tolist() == [4]
+    np.testing.assert_allclose(kept.box, box[[order.index(1)]])
 
 
 def test_a_double_of_a_double_is_an_object_of_its_own() -> None:
