@@ -74,26 +74,52 @@ def training_time(documents: Sequence[Document]) -> str:
     return f"{time} s" if shared in ("", "1") else f"{time} s, {shared} side by side"
 
 
-def origin(documents: Sequence[Document], table: str) -> str:
-    """One line: which command, commit, hardware, seeds and date made these figures."""
+def origin(documents: Sequence[Document], table: str) -> list[str]:
+    """Who made these figures: in brief, and folded away every command with its commit, hardware and date."""
     if not documents:
-        return f"Nothing measured yet: `scalor reproduce {table}` does it."
-    clips = listed(document["evaluation_provenance"]["clips"] for document in documents)
-    seeds = listed(document["seed"] for document in documents)
+        return [f"Nothing measured yet: `scalor reproduce {table}` does it."]
+    measurements, trainings = provenances(documents)
+    commands = [f"- measured by {one}" for one in made_by(measurements)]
+    commands += [f"- trained by {one}" for one in made_by(trainings)]
+    return ["<details>", f"<summary>{brief(documents)}</summary>", "", *commands, "", "</details>"]
+
+
+def brief(documents: Sequence[Document]) -> str:
+    """Where and when these figures were made, of which seeds and from how many clips."""
+    measurements, trainings = provenances(documents)
+    clips = listed(one["clips"] for one in measurements)
+    parts = [
+        f"Measured on {listed(one['hardware'] for one in measurements)}, {days(measurements)}",
+        f"trained on {listed(one['hardware'] for one in trainings)}, {days(trainings)}"
+        if trainings
+        else "nothing trained",
+        f"seeds {listed(document['seed'] for document in documents)}",
+        *([f"{clips} clips"] if clips else []),
+    ]
+    return "; ".join(parts) + "."
+
+
+def provenances(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+    """Of the measurements, and of the trainings where there were any."""
     trainings = [document["training_provenance"] for document in documents if document["training_provenance"]]
-    return (
-        f"Measured by {made_by([document['evaluation_provenance'] for document in documents])}; "
-        f"{f'trained by {made_by(trainings)}' if trainings else 'nothing trained'}; "
-        f"seeds {seeds}{f'; {clips} clips' if clips else ''}."
-    )
+    return [document["evaluation_provenance"] for document in documents], trainings
 
 
-def made_by(origins: Sequence[Document]) -> str:
-    commands = " and ".join(f"`{command}`" for command in dict.fromkeys(one["command"] for one in origins))
+def made_by(origins: Sequence[Document]) -> list[str]:
+    """Every command once, with what is known of it."""
+    commands: dict[str, list[Document]] = {}
+    for one in origins:
+        commands.setdefault(one["command"], []).append(one)
+    return [f"`{command}` ({', '.join(facts(own))}, {days(own)})" for command, own in commands.items()]
+
+
+def facts(origins: Sequence[Document]) -> list[str]:
+    return [f"commit {listed(one['commit'] for one in origins)}", listed(one["hardware"] for one in origins)]
+
+
+def days(origins: Sequence[Document]) -> str:
     dates = sorted({one["date"] for one in origins})
-    days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    commits, hardware = (listed(one[key] for one in origins) for key in ("commit", "hardware"))
-    return f"{commands} (commit {commits}, {hardware}, {days})"
+    return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
 
 
 def listed(values: Iterable[Any]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing
-from scalor.reproduce.markdown import origin
+from scalor.reproduce.markdown import brief, origin
 from scalor.reproduce.results import Document, read_all
 from scalor.reproduce.sections import SECTIONS, short_tracking
 
@@ -59,7 +59,7 @@ def whole_page(documents: Sequence[Document], folder: Path) -> str:
         for picture in (name, *PICTURES.get(name, ())):
             if (folder / f"pictures/results/{picture}.png").exists():
                 lines += [f"![{picture.replace('-', ' ')}](pictures/results/{picture}.png)", ""]
-        lines += [*section(own), "", origin(own, name)]
+        lines += [*section(own), "", *origin(own, name)]
     return "\n".join(lines) + "\n"
 
 
@@ -70,4 +70,7 @@ def readme_part(documents: Sequence[Document]) -> str:
         "Likelihood beside VRNN, SQAIR and a sequential VAE, ablation, generation, efficiency, generalisation, a "
         "semi-synthetic replay of Grand Central: [docs/results.md](docs/results.md)."
     )
-    return "\n".join([*short_tracking(own), "", origin(own, "tracking"), "", more]) + "\n"
+    made = (
+        [f"{brief(own)} Commands and commits: [docs/results.md](docs/results.md)."] if own else origin(own, "tracking")
+    )
+    return "\n".join([*short_tracking(own), "", *made, "", more]) + "\n"

@@ -57,9 +57,12 @@ def test_several_seeds_are_shown_as_their_mean_and_range() -> None:
         write(Path("results"), document("tracking", "shapes-md", seed, metrics=metrics(strict_mota=mota)))
     text = section("Tracking")
     assert row(text, "shapes MD")[1:3] == [".500", ".800 (.700 to .900)"]  # no range where there is none
+    assert "<summary>Measured on a GPU, 2027-01-02; trained on a GPU, 2027-01-02; seeds 0, 1, 5; 1,000 clips." in text
     assert text.endswith(
-        "trained by `scalor train all` (commit abc1234, a GPU, 2027-01-02); seeds 0, 1, 5; 1,000 clips.\n"
+        "- measured by `scalor reproduce tracking` (commit abc1234, a GPU, 2027-01-02)\n"
+        "- trained by `scalor train all` (commit abc1234, a GPU, 2027-01-02)\n\n</details>\n"
     )
+    assert "1,000 clips. Commands and commits: [docs/results.md]" in Path("README.md").read_text()
 
 
 def test_a_row_without_a_result_says_so_and_keeps_the_figures_of_the_paper() -> None:
@@ -130,7 +133,7 @@ def test_classical_trackers_alone_are_told_of_without_a_training() -> None:
     write(Path("results"), *(classical_document("colour", scenes) for scenes in COMPARED))
     text = section("Tracking")
     assert "quoted" not in text
-    assert "(commit abc1234, a GPU, 2027-01-02); nothing trained; seeds 0; 1,000 clips." in text
+    assert "Measured on a GPU, 2027-01-02; nothing trained; seeds 0; 1,000 clips." in text
 
 
 def test_likelihood_shows_every_system_and_says_that_the_paper_s_is_another() -> None:
