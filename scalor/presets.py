@@ -310,7 +310,16 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         eagerness=8.0,
     )
     # One more object is taken for granted at first and doubted later: without it nothing is ever found (docs/log.md).
-    train = replace(config.train, presence_prior=(1 - 1e-6, 0.5, config.train.steps // 2), clip_usual=3.0)
+    # Long sequences come late: their steps take as long as all their objects one after the other.
+    steps, longest = config.train.steps, max(frames for _, frames in config.train.lengths)
+    shares = ((0, 1), (0.18, 2), (0.32, 4), (0.78, 10))
+    train = replace(
+        config.train,
+        lengths=tuple((round(share * steps), frames) for share, frames in shares if frames <= longest),
+        presence_prior=(1 - 1e-6, 0.5, steps // 2),
+        clip_usual=3.0,
+        clip_object=3.0,
+    )
     return Config(model, config.scene, config.test, train)
 
 

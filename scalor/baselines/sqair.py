@@ -47,6 +47,9 @@ from scalor.tracks import Tracks
 
 REACH = 1.2
 """Centres may lie in this multiple of the frame, so that an object can be half out of it."""
+SMALLEST = 0.05
+"""Of the frame: the least side of a box. Objects that nothing is left for would else hide by shrinking for good, until
+their gradients are no numbers any more."""
 PATCH = 4
 """Side of the patches into which the image encoder divides a frame, pixels."""
 IMAGE_CHANNELS = (16, 32)
@@ -248,11 +251,12 @@ class Appearance(nn.Module):
         self.decoder = mlp(config.what_dim, hidden, hidden, pixels)
         self.register_buffer("extent", torch.tensor(config.frame[::-1]).float(), persistent=False)
         share = torch.tensor(config.object_size[::-1]) / self.extent
-        self.register_buffer("usual", torch.cat([torch.zeros(2), torch.logit(share)]), persistent=False)
+        usual = torch.logit(((share - SMALLEST) / (1 - SMALLEST)).clamp(min=SMALLEST))
+        self.register_buffer("usual", torch.cat([torch.zeros(2), usual]), persistent=False)
 
     def box(self, z_where: Float[Tensor, "*shape 4"]) -> Float[Tensor, "*shape 4"]:
         centre = self.extent * (0.5 + 0.5 * REACH * z_where[..., :2].tanh())
-        return torch.cat([centre, self.extent * z_where[..., 2:].sigmoid()], -1)
+        return torch.cat([centre, self.extent * (SMALLEST + (1 - SMALLEST) * z_where[..., 2:].sigmoid())], -1)
 
     def crop(self, image: Float[Tensor, "B 3 H W"], z_where: Float[Tensor, "R n 4"]) -> Float[Tensor, "R n 3 P P"]:
         rows, boxes = z_where.shape[:2]

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from scalor import kernels
 from scalor.baselines.sqair import (
     PRESENCE_PRIOR,
+    SMALLEST,
     SQAIR,
     Likely,
     Part,
@@ -30,6 +31,7 @@ from scalor.distributions import FrameNoise, Mode, Noise, Normal, logit
 from scalor.errors import InputError
 from scalor.evaluation import evaluate_tracks
 from scalor.interface import Annealed, Bound
+from scalor.kernels import paste
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.schedule import anneals
 from scalor.training.step import TrainingStep
@@ -242,6 +244,24 @@ def test_there_are_never_more_objects_than_slots() -> None:
     # All slots taken: of the later frames' discovery nothing is asked, so it costs nothing.
     torch.testing.assert_close(numbers["kl_discovered_presence"], torch.full((2,), -3 * math.log(PRESENCE_PRIOR)))
     assert (numbers["objects"] == 3).all()
+
+
+def test_an_object_cannot_hide_by_shrinking() -> None:
+    """Its box keeps some pixels, and its gradients stay numbers, however far its size has drifted."""
+    eye = fickle_model().appearance
+    z_where = torch.tensor([[[0.1, -0.2, -300.0, -300.0]]], requires_grad=True)
+    box = eye.box(z_where)
+    torch.testing.assert_close(box[0, 0, 2:], SMALLEST * eye.extent)
+    canvas = paste(torch.rand(1, 1, 3, 8, 8), box, (32, 32))
+    (canvas - torch.rand(1, 3, 32, 32)).square().sum().backward()
+    assert z_where.grad is not None
+    assert z_where.grad.isfinite().all()
+
+
+def test_an_object_expected_nothing_of_has_the_usual_box() -> None:
+    eye = fickle_model().appearance
+    height, width = fickle_model().config.object_size
+    torch.testing.assert_close(eye.box(eye.usual)[2:], torch.tensor([width, height]))
 
 
 # The bound.
