@@ -18,7 +18,8 @@ from scalor.fitting.choosing import Choice
 from scalor.fitting.fit import Prepared, prepare
 from scalor.perspective import FLAT, Perspective, sizes_at
 from scalor.training import checkpoint
-from scalor.training.loop import train, write_text
+from scalor.training.folder import write_text
+from scalor.training.loop import train
 
 CHOSEN_FILE = "chosen.json"
 

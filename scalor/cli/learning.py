@@ -13,7 +13,8 @@ from scalor.errors import InputError
 from scalor.evaluation import TrackingReport, report
 from scalor.presets import get_preset
 from scalor.training import checkpoint
-from scalor.training.loop import Job, TrainingResult, train_together, write_text
+from scalor.training.folder import write_text
+from scalor.training.loop import Job, TrainingResult, train_together
 
 
 class Planned(NamedTuple):

@@ -1,8 +1,6 @@
 """The training loop, for one run or several side by side: readable in one sitting, safe to kill at any moment."""
 
-import json
 import math
-import os
 import sys
 import time
 import warnings
@@ -14,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 from scalor import systems
@@ -22,11 +19,11 @@ from scalor.config import Config, SystemConfig
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
-from scalor.files import open_folder
 from scalor.interface import Model
 from scalor.schedule import anneals
 from scalor.signals import stop_signals
 from scalor.training import checkpoint, guards
+from scalor.training.folder import History, Log, claim_all, read_saved, restore, save, write_config
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
 from scalor.training.warming import warming
@@ -44,7 +41,6 @@ TOGETHER = 8
 """Trainings side by side, where nothing else is said."""
 AHEAD = 2
 """Steps of a run that a GPU is asked for before they are done."""
-USUAL_NORM = f"{checkpoint.STATE}usual_norm"
 SHORTLY = 1e-4
 """Seconds until a step may be done."""
 
@@ -149,23 +145,13 @@ class Run(NamedTuple):
     label: str
     """Tells the run from the others; empty when it is the only one."""
     step: TrainingStep
-    before: "History"
+    before: History
     side_by_side: int
     """Runs that are trained together, this one counted."""
     clock: "Clock"
-    log: "Log"
-    evaluations: "Log | None"
+    log: Log
+    evaluations: Log | None
     pictures: Pictures
-
-
-class History(NamedTuple):
-    """What a run was before this process."""
-
-    step: int = 0
-    seconds: float | None = 0.0
-    """Of training, in all processes; none where a checkpoint of an older version does not say."""
-    side_by_side: int = 1
-    """The most runs that it was ever trained together with, itself counted."""
 
 
 def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Clock", side_by_side: int) -> Run:
@@ -264,7 +250,7 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
             evaluate(run, run.evaluations, history(run, done, start))
         # After the evaluation: should this be the last thing that happens, the line is cut and made again.
         if done % config.train.save_every == 0 or last:
-            save(run, history(run, done, start))
+            save(run.folder, config, step, history(run, done, start))
         if last:  # and not `if stop`: a signal since then waits for the next step's save
             break
         yield
@@ -280,7 +266,7 @@ def history(run: Run, done: int, start: float) -> History:
     return History(done, seconds, max(before.side_by_side, run.side_by_side))
 
 
-def evaluate(run: Run, log: "Log", now: History) -> None:
+def evaluate(run: Run, log: Log, now: History) -> None:
     """A line on how well unseen clips are tracked and drawn, written while all training clocks stand still."""
     config = run.config
     with run.clock.standing_still(), warnings.catch_warnings(action="ignore"):  # the guards warn of full slots
@@ -337,128 +323,3 @@ def progress_bars(jobs: Sequence[Job], quiet: bool) -> Iterator[list["tqdm[NoRet
     finally:
         for bar in bars:
             bar.close()
-
-
-def claim_all(folders: Sequence[Path], resume: bool) -> None:
-    """A folder for every run."""
-    for folder in folders:
-        if folders.count(folder) > 1:
-            raise InputError(f"folder {folder} would hold two runs: give every preset and every seed once.")
-    for folder in folders:
-        claim(folder, resume)
-
-
-def claim(folder: Path, resume: bool) -> None:
-    """The run's folder, writable, and not another run's."""
-    if not resume and (folder / checkpoint.RESUME_FILE).exists():
-        raise InputError(f"folder {folder} already holds a run: add --resume to go on, or choose another --out.")
-    open_folder(folder)
-
-
-def write_config(folder: Path, config: Config[SystemConfig]) -> None:
-    write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    beside = path.with_name(path.name + ".part")
-    with reporting(path):
-        beside.write_text(text)
-        os.replace(beside, path)
-
-
-@contextmanager
-def reporting(path: Path) -> Iterator[None]:
-    """Says in a sentence that a file cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror}): free some space and go on with --resume; what was "
-            "saved before is untouched."
-        ) from error
-
-
-def save(run: Run, now: History) -> None:
-    """The resume file first: should the second write fail, the run can still go on from here."""
-    config, folder, step = run.config, run.folder, run.step
-    origin = checkpoint.provenance(config, now.step, step.device)
-    origin |= {"seconds": now.seconds, "side_by_side": now.side_by_side}
-    weights = dict(step.model.state_dict())
-    checkpoint.write(folder / checkpoint.RESUME_FILE, {**weights, **training_state(step)}, config, origin)
-    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, config, origin)
-
-
-def training_state(step: TrainingStep) -> dict[str, Tensor]:
-    """The optimiser and what it is used to, as named tensors. There is no random state: noise comes from the seed and
-    the step."""
-    state = {}
-    for name, parameter in step.model.named_parameters():
-        for key, value in step.optimizer.state[parameter].items():
-            state[f"{checkpoint.STATE}{key}/{name}"] = value
-    return state | {USUAL_NORM: step.usual_norm}
-
-
-def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> History:
-    """Put everything back as it was saved; returns what the run was then.
-
-    A kill between the two writes of `save` leaves the model file one save behind, so it is written again.
-    """
-    saved = read_saved(folder, config)
-    if saved is None:
-        return History()
-    path = folder / checkpoint.RESUME_FILE
-    weights = saved.weights
-    checkpoint.fill(step.model, weights, path)
-    for name, parameter in step.model.named_parameters():
-        for key, value in step.optimizer.state[parameter].items():
-            value.copy_(saved.tensors[f"{checkpoint.STATE}{key}/{name}"])
-    step.usual_norm.copy_(saved.tensors.get(USUAL_NORM, step.usual_norm))  # older checkpoints have none
-    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
-    origin = saved.provenance
-    return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))
-
-
-def read_saved(folder: Path, config: Config[SystemConfig]) -> checkpoint.Checkpoint | None:
-    """What a run in the folder left to go on from, if it did; it must be the same run."""
-    path = folder / checkpoint.RESUME_FILE
-    if not path.exists():
-        return None
-    saved = checkpoint.read(path)
-    if identity(saved.config) != identity(config):
-        raise InputError(
-            f"folder {folder} holds a run with another model, other scenes, another seed or batch: resume with the "
-            "settings in its config.json, or choose another --out."
-        )
-    if not any(name.startswith(checkpoint.STATE) for name in saved.tensors):
-        raise InputError(
-            f"checkpoint {path} holds no state of training: it cannot be gone on from; choose another --out."
-        )
-    return saved
-
-
-def identity(config: Config[SystemConfig]) -> tuple[object, ...]:
-    """What a run cannot change half way and still be the run that its header tells of."""
-    return config.model, config.scene, config.train.seed, config.train.batch
-
-
-class Log:
-    """One JSON object a line. Lines past the resumed step belong to a future that did not happen."""
-
-    def __init__(self, path: Path, first: int) -> None:
-        self.path = path
-        kept = []
-        if first and path.exists():
-            for line in path.read_text().splitlines():
-                try:
-                    if json.loads(line)["step"] <= first:
-                        kept.append(line + "\n")
-                except ValueError:  # the line a kill cut short
-                    break
-        write_text(path, "".join(kept))
-
-    def write(self, values: dict[str, float]) -> None:
-        """What is not a number, after a step that was skipped, is null."""
-        plain = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        with reporting(self.path), open(self.path, "a") as file:
-            file.write(json.dumps(plain) + "\n")

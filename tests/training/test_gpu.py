@@ -22,7 +22,8 @@ from scalor.model.captured import CapturedStep, copied, parts
 from scalor.model.encoders import Memory
 from scalor.schedule import Anneals, anneals
 from scalor.tracks import Tracks, join_tracks
-from scalor.training.loop import Job, make_scenes, train, train_together, training_state
+from scalor.training.folder import training_state
+from scalor.training.loop import Job, make_scenes, train, train_together
 from scalor.training.step import TrainingStep
 
 from .tiny import MODELS, log_of, tensors, tiny

@@ -13,7 +13,7 @@ import pytest
 from torch import Tensor
 
 from scalor import SCALOR, InputError, load
-from scalor.training import checkpoint, guards, loop
+from scalor.training import checkpoint, folder, guards, loop
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
 
@@ -216,7 +216,7 @@ def test_a_kill_while_going_on_loses_no_line_of_the_log(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", dying)
         with pytest.raises(Killed):
-            loop.Log(tmp_path / "log.jsonl", 4)
+            folder.Log(tmp_path / "log.jsonl", 4)
     assert contents(tmp_path)["log.jsonl"] == before
 
 

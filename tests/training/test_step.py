@@ -9,7 +9,8 @@ from torch import Tensor
 from scalor import SCALOR, Config
 from scalor.data.scenes import Scenes
 from scalor.schedule import anneals
-from scalor.training.loop import make_scenes, training_state
+from scalor.training.folder import training_state
+from scalor.training.loop import make_scenes
 from scalor.training.step import TrainingStep
 
 from .tiny import CPU, differing, tiny

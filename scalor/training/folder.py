@@ -1,0 +1,153 @@
+"""The folder of a run: what is written into it, whole or not at all, and how a run goes on from it."""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import Tensor
+
+from scalor.config import Config, SystemConfig
+from scalor.errors import InputError
+from scalor.files import open_folder
+from scalor.training import checkpoint
+from scalor.training.step import TrainingStep
+
+USUAL_NORM = f"{checkpoint.STATE}usual_norm"
+
+
+class History(NamedTuple):
+    """What a run was before this process."""
+
+    step: int = 0
+    seconds: float | None = 0.0
+    """Of training, in all processes; none where a checkpoint of an older version does not say."""
+    side_by_side: int = 1
+    """The most runs that it was ever trained together with, itself counted."""
+
+
+def claim_all(folders: Sequence[Path], resume: bool) -> None:
+    """A folder for every run."""
+    for folder in folders:
+        if folders.count(folder) > 1:
+            raise InputError(f"folder {folder} would hold two runs: give every preset and every seed once.")
+    for folder in folders:
+        claim(folder, resume)
+
+
+def claim(folder: Path, resume: bool) -> None:
+    """The run's folder, writable, and not another run's."""
+    if not resume and (folder / checkpoint.RESUME_FILE).exists():
+        raise InputError(f"folder {folder} already holds a run: add --resume to go on, or choose another --out.")
+    open_folder(folder)
+
+
+def write_config(folder: Path, config: Config[SystemConfig]) -> None:
+    write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    beside = path.with_name(path.name + ".part")
+    with reporting(path):
+        beside.write_text(text)
+        os.replace(beside, path)
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Says in a sentence that a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}): free some space and go on with --resume; what was "
+            "saved before is untouched."
+        ) from error
+
+
+def save(folder: Path, config: Config[SystemConfig], step: TrainingStep, now: History) -> None:
+    """The resume file first: should the second write fail, the run can still go on from here."""
+    origin = checkpoint.provenance(config, now.step, step.device)
+    origin |= {"seconds": now.seconds, "side_by_side": now.side_by_side}
+    weights = dict(step.model.state_dict())
+    checkpoint.write(folder / checkpoint.RESUME_FILE, {**weights, **training_state(step)}, config, origin)
+    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, config, origin)
+
+
+def training_state(step: TrainingStep) -> dict[str, Tensor]:
+    """The optimiser and what it is used to, as named tensors. There is no random state: noise comes from the seed and
+    the step."""
+    state = {}
+    for name, parameter in step.model.named_parameters():
+        for key, value in step.optimizer.state[parameter].items():
+            state[f"{checkpoint.STATE}{key}/{name}"] = value
+    return state | {USUAL_NORM: step.usual_norm}
+
+
+def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> History:
+    """Put everything back as it was saved; returns what the run was then.
+
+    A kill between the two writes of `save` leaves the model file one save behind, so it is written again.
+    """
+    saved = read_saved(folder, config)
+    if saved is None:
+        return History()
+    path = folder / checkpoint.RESUME_FILE
+    weights = saved.weights
+    checkpoint.fill(step.model, weights, path)
+    for name, parameter in step.model.named_parameters():
+        for key, value in step.optimizer.state[parameter].items():
+            value.copy_(saved.tensors[f"{checkpoint.STATE}{key}/{name}"])
+    step.usual_norm.copy_(saved.tensors.get(USUAL_NORM, step.usual_norm))  # older checkpoints have none
+    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
+    origin = saved.provenance
+    return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))
+
+
+def read_saved(folder: Path, config: Config[SystemConfig]) -> checkpoint.Checkpoint | None:
+    """What a run in the folder left to go on from, if it did; it must be the same run."""
+    path = folder / checkpoint.RESUME_FILE
+    if not path.exists():
+        return None
+    saved = checkpoint.read(path)
+    if identity(saved.config) != identity(config):
+        raise InputError(
+            f"folder {folder} holds a run with another model, other scenes, another seed or batch: resume with the "
+            "settings in its config.json, or choose another --out."
+        )
+    if not any(name.startswith(checkpoint.STATE) for name in saved.tensors):
+        raise InputError(
+            f"checkpoint {path} holds no state of training: it cannot be gone on from; choose another --out."
+        )
+    return saved
+
+
+def identity(config: Config[SystemConfig]) -> tuple[object, ...]:
+    """What a run cannot change half way and still be the run that its header tells of."""
+    return config.model, config.scene, config.train.seed, config.train.batch
+
+
+class Log:
+    """One JSON object a line. Lines past the resumed step belong to a future that did not happen."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self.path = path
+        kept = []
+        if first and path.exists():
+            for line in path.read_text().splitlines():
+                try:
+                    if json.loads(line)["step"] <= first:
+                        kept.append(line + "\n")
+                except ValueError:  # the line a kill cut short
+                    break
+        write_text(path, "".join(kept))
+
+    def write(self, values: dict[str, float]) -> None:
+        """What is not a number, after a step that was skipped, is null."""
+        plain = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        with reporting(self.path), open(self.path, "a") as file:
+            file.write(json.dumps(plain) + "\n")
