@@ -216,7 +216,7 @@ class TrainConfig:
     clip_norm: float = setting(1.0, "largest norm of the gradient")
     clip_usual: float = setting(0.0, "largest norm of the gradient, times the usual one; 0: any")
     clip_object: float = setting(
-        0.0, "largest gradient that an object gets from later frames, times the usual one of objects; 0: any"
+        0.0, "largest gradient that an object's place or latents get from later frames, times the usual one; 0: any"
     )
     seed: int = setting(0, "seed of the weights, the scenes and the samples")
     lengths: tuple[tuple[int, int], ...] = setting(

@@ -25,7 +25,8 @@ class Annealed(NamedTuple):
     cut_gradients: bool
     """Whether gradients end at each frame."""
     clip_object: float = 0.0
-    """If not: how many times the usual one an object's gradient from later frames may be; 0: any. It stays the same."""
+    """If not: how many times the usual one the gradient of an object's place and latents from later frames may be; 0:
+    any. It stays the same all the time."""
 
 
 class Bound(NamedTuple):

@@ -101,7 +101,7 @@ def evaluate(tracker: ClassicalTracker, scene: SceneConfig, clips: int) -> Track
     scenes, counts = Scenes(scene, TEST_SEED, "test"), TrackingCounts()
     for first in tqdm(range(0, clips, BATCH), file=sys.stderr, unit="batch", leave=False):
         clip = scenes.clips(first, min(BATCH, clips - first))
-        counts += count_tracks(tracker.track(clip.frames), clip.truth, scene.size)
+        counts += count_tracks(tracker.track(clip.colours), clip.truth, scene.size)
     return counts.report()
 
 

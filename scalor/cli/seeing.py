@@ -134,7 +134,7 @@ def generate(arguments: argparse.Namespace) -> int:
         scenes = Scenes(config.test, report.TEST_SEED, "test", next(model.parameters()).device)
         frames = scenes.clips(arguments.clip, 1, observe + horizon).frames[0]
     rollout = model.generate(frames, observe, horizon, discovery_rate=arguments.rate or 0.0)
-    truth = frames[: observe + horizon]
+    truth = frames[: observe + horizon, :3]
     show_rollout(folder, rollout, truth if len(truth) == observe + horizon else None, observe)
     document = {"observed": observe, "imagined": horizon, "folder": str(folder)}
     return tell(document, arguments.json, f"{observe} frames seen, {horizon} imagined; see {folder}")

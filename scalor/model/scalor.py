@@ -99,7 +99,7 @@ class SCALOR(World, Tracker):
         follow: Callable[..., Seen] | None = None,
     ) -> Explained:
         """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame, with `clip_object`
-        no object gets more than so many times the usual one from the frames after (0: any).
+        no object's place and latents get more than so many times the usual one from the frames after (0: any).
 
         The frames of a clip are followed one by one and then explained together. A compiled `follow` may stand in
         for the model's own.

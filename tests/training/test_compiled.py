@@ -28,7 +28,7 @@ def bound_and_gradients(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Every term of the bound, and the gradient of every parameter."""
     model.zero_grad()
-    bound = model.elbo(video, Relaxed(0.8, noise), 0.1, cut, follow=follow)
+    bound = model.elbo(video, Relaxed(0.8, noise), 0.1, cut, clip_object=1.5, follow=follow)
     bound.terms.elbo.mean().backward()
     return bound.terms.to_dict(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 

@@ -56,7 +56,14 @@ def tiny(
     """A shapes-tiny that takes some 30 ms a step."""
     config = get_preset("shapes-tiny")
     scene = replace(config.scene, objects=(2, 3), length=6)
-    small = {"batch": 2, "lengths": ((0, 1), (2, 2)), "cooldown": 0, "clip_usual": 1.5, "picture_every": NEVER}
+    small = {
+        "batch": 2,
+        "lengths": ((0, 1), (2, 2)),
+        "cooldown": 0,
+        "clip_usual": 1.5,
+        "clip_object": 1.5,
+        "picture_every": NEVER,
+    }
     given = {"steps": steps, "seed": seed, "save_every": save_every, "log_every": log_every, **more}
     settings = replace(config.train, **{**small, **given})
     return Config(model=MODELS[system], scene=scene, test=scene, train=settings)
