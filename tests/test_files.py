@@ -36,6 +36,7 @@ def test_a_stop_signal_waits_until_all_files_are_in_their_places(
 ) -> None:
     put(tmp_path, "old")
     replace = os.replace
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 
     def interrupted(source: Path, target: Path) -> None:
         if target.name == "b.txt":
@@ -43,8 +44,11 @@ def test_a_stop_signal_waits_until_all_files_are_in_their_places(
         replace(source, target)
 
     monkeypatch.setattr("scalor.files.os.replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        put(tmp_path, "new")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            put(tmp_path, "new")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert texts(tmp_path) == dict.fromkeys(NAMES, "new")
 
 

@@ -37,6 +37,7 @@ from scalor.errors import InputError
 from scalor.gradients import even
 from scalor.interface import Annealed, Bound, Tracker
 from scalor.kernels import crop, paste
+from scalor.model.captured import follow_frames
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.model.encoders import shrinking_stack
 from scalor.model.frames import check_frames
@@ -649,12 +650,16 @@ class SQAIR(Tracker):
 
     def watch(self, images: Iterable[Tensor], masks: bool) -> Iterator[Sighting]:
         """Posterior modes, one frame [B, 3, H, W] at a time."""
-        scene: Scene | None = None
-        for image in images:
-            scene = self.start(len(image), image) if scene is None else scene
+
+        def start(image: Tensor) -> Scene:
+            return self.start(len(image), image)
+
+        def see(scene: Scene, image: Tensor) -> tuple[Scene, Sighting]:
             (view,) = self.look(image[None], particles=1)
             scene = self.follow(scene, view, Likely()).scene
-            yield self.sight(scene, masks)
+            return scene, self.sight(scene, masks)
+
+        return (sighting for _, sighting in follow_frames(start, see, images))
 
     def sight(self, scene: Scene, masks: bool = False) -> Sighting:
         """Boxes are around what is drawn: pixels at least half as bright as the object's brightest."""

@@ -1,50 +1,82 @@
-"""A frame of tracking as a CUDA graph: one launch instead of several hundred."""
+"""Tracking frame by frame; on a GPU, after some frames, as a CUDA graph: one launch a frame instead of hundreds.
 
-from collections.abc import Callable
-from dataclasses import fields
+A state is any record of tensors (a dataclass or a named tuple, also of such records) whose shapes stay as they are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
 
-from scalor.model.encoders import Memory
 from scalor.model.sighting import Sighting
-from scalor.model.state import ObjectState, Roster, SceneState
 
-Step = Callable[[SceneState, Memory, Tensor], tuple[SceneState, Memory, Sighting]]
+FRAMES_BEFORE_CAPTURE = 20
+"""Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
+
+State = TypeVar("State")
+Start = Callable[[Tensor], State]
+Step = Callable[[State, Tensor], tuple[State, Sighting]]
 
 
-class CapturedStep:
-    """Callable: the state and the sighting after an image. State and memory stay on the device, in place, so a
-    state that was handed out changes with the next frame; a sighting does not."""
+def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tensor]) -> Iterator[tuple[State, Sighting]]:
+    """The state and the sighting after each image; `start` makes the state before the first. A state is good until the
+    next image."""
+    state: State | None = None
+    captured: CapturedStep[State] | None = None
+    for t, image in enumerate(images):
+        if captured:
+            yield captured(image)
+            continue
+        state, sighting = step(start(image) if state is None else state, image)
+        yield state, sighting
+        if image.is_cuda and t + 1 == FRAMES_BEFORE_CAPTURE:
+            captured = CapturedStep(step, state, image)
 
-    def __init__(self, step: Step, state: SceneState, memory: Memory, image: Tensor) -> None:
-        self.image = image.clone()
-        self.state, self.memory = copied(state), Memory(*(part.clone() for part in memory))
+
+class CapturedStep(Generic[State]):
+    """Callable: the state and the sighting after an image. The state stays on the device, in place, so one that was
+    handed out changes with the next frame; a sighting does not."""
+
+    def __init__(self, step: Step[State], state: State, image: Tensor) -> None:
+        self.image, self.state = image.clone(), copied(state)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(2):  # kernels load and libraries plan here, not in the capture
-                step(self.state, self.memory, self.image)
+                step(self.state, self.image)
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            after, memory, self.sighting = step(self.state, self.memory, self.image)
-            for old, new in zip((*parts(self.state), *self.memory), (*parts(after), *memory), strict=True):
+            after, self.sighting = step(self.state, self.image)
+            for old, new in zip(tensors(self.state), tensors(after), strict=True):
                 old.copy_(new)
 
-    def __call__(self, image: Tensor) -> tuple[SceneState, Sighting]:
+    def __call__(self, image: Tensor) -> tuple[State, Sighting]:
         self.image.copy_(image)
         self.graph.replay()
-        seen = {name: part.clone() for name, part in self.sighting._asdict().items() if part is not None}
-        return self.state, self.sighting._replace(**seen)
+        return self.state, copied(self.sighting)
 
 
-def parts(state: SceneState) -> list[Tensor]:
-    """All tensors of a state, in the order that `copied` takes them."""
-    objects = [getattr(state.objects, field.name) for field in fields(state.objects)]
-    return [*objects, state.roster.id, state.roster.next_id, state.discovered, state.turned_away]
+def tensors(record: object) -> list[Tensor]:
+    """All tensors of a record, in its order."""
+    if isinstance(record, Tensor):
+        return [record]
+    return [tensor for part in parts(record) for tensor in tensors(part)]
 
 
-def copied(state: SceneState) -> SceneState:
-    *objects, ids, next_id, discovered, turned_away = (part.clone() for part in parts(state))
-    return SceneState(ObjectState(*objects), Roster(ids, next_id), discovered, turned_away, state.fresh)
+def copied(record: State) -> State:
+    """The same record with tensors of its own."""
+    if isinstance(record, Tensor):
+        return cast(State, record.clone())
+    own = [copied(part) for part in parts(record)]
+    return type(record)(*own) if own else record
+
+
+def parts(record: object) -> list[object]:
+    if isinstance(record, tuple):
+        return list(record)
+    if is_dataclass(record):
+        return [getattr(record, field.name) for field in fields(record)]
+    return []

@@ -17,7 +17,7 @@ from scalor.config import ModelConfig, require
 from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.errors import InputError
 from scalor.interface import Annealed, Bound, BoundFunction, Tracker
-from scalor.model.captured import CapturedStep
+from scalor.model.captured import follow_frames
 from scalor.model.elbo import Activity, ElboTerms, Explained, explain
 from scalor.model.encoders import Memory
 from scalor.model.frames import check_frames
@@ -32,8 +32,6 @@ FILLED = 0.25
 """The share of the frame that the objects of a scene from nothing would cover side by side."""
 NEGLIGIBLE = 1e-6
 """A proposal of so little presence changes nothing that float32 can tell: the CPU does not look at it closely."""
-FRAMES_BEFORE_CAPTURE = 20
-"""Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
 
 
 class Rollout(NamedTuple):
@@ -42,6 +40,13 @@ class Rollout(NamedTuple):
     frames: Float[Tensor, "B T 3 H W"]
     background: Float[Tensor, "B T 3 H W"]
     tracks: Tracks
+
+
+class Kept(NamedTuple):
+    """What tracking remembers from frame to frame."""
+
+    state: SceneState
+    memory: Memory
 
 
 class Dreams(NamedTuple):
@@ -245,32 +250,20 @@ class SCALOR(World, Tracker):
         return dreams
 
     def watch(self, images: Iterable[Tensor], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:
-        """Posterior modes, one frame [B, 3, H, W] at a time; on a GPU soon as a captured graph.
+        """Posterior modes, one frame [B, 3, H, W] at a time. A state is good until the next frame."""
+        for kept, sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
+            yield kept.state, sighting
 
-        A state is good until the next frame.
-        """
-        step = partial(self.see, masks=masks)
-        state = memory = captured = None
-        for t, image in enumerate(images):
-            if state is None or memory is None:
-                clips, frame = image.shape[0], (image.shape[-2], image.shape[-1])
-                state, memory = self.start(clips, image), self.no_memory(clips, frame, image)
-            if captured:
-                yield captured(image)
-                continue
-            state, memory, sighting = step(state, memory, image)
-            yield state, sighting
-            if image.is_cuda and t + 1 == FRAMES_BEFORE_CAPTURE:
-                captured = CapturedStep(step, state, memory, image)
+    def begin(self, image: Float[Tensor, "B 3 H W"]) -> Kept:
+        clips, frame = image.shape[0], (image.shape[-2], image.shape[-1])
+        return Kept(self.start(clips, image), self.no_memory(clips, frame, image))
 
-    def see(
-        self, state: SceneState, memory: Memory, image: Float[Tensor, "B 3 H W"], masks: bool = False
-    ) -> tuple[SceneState, Memory, Sighting]:
+    def see(self, kept: Kept, image: Float[Tensor, "B 3 H W"], masks: bool = False) -> tuple[Kept, Sighting]:
         """One frame of tracking."""
-        (view,), memory = self.look(image[None], memory)
+        (view,), memory = self.look(image[None], kept.memory)
         spare_below = None if image.is_cuda else self.config.birth_presence
-        state = self.follow(state, view, Mode(), spare_below).state
-        return state, memory, self.sight(state, (image.shape[-2], image.shape[-1]), masks)
+        state = self.follow(kept.state, view, Mode(), spare_below).state
+        return Kept(state, memory), self.sight(state, (image.shape[-2], image.shape[-1]), masks)
 
     def sight(self, state: SceneState, frame: tuple[int, int], masks: bool = False) -> Sighting:
         return sight(state, self.appearance.draw(state.objects.z_what), frame, masks)

