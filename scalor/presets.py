@@ -310,11 +310,13 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         eagerness=8.0,
     )
     # One more object is taken for granted at first and doubted later: without it nothing is ever found (docs/log.md).
-    # Long sequences come late: their steps take as long as all their objects one after the other.
-    steps, longest = config.train.steps, max(frames for _, frames in config.train.lengths)
-    shares = ((0, 1), (0.18, 2), (0.32, 4), (0.78, 10))
+    # Single frames for long: its objects come to look at different places one by one. Long sequences late and briefly:
+    # their steps take as long as all their objects one after the other.
+    steps, longest = 2 * config.train.steps, max(frames for _, frames in config.train.lengths)
+    shares = ((0, 1), (0.6, 2), (0.78, 4), (0.94, 10))
     train = replace(
         config.train,
+        steps=steps,
         lengths=tuple((round(share * steps), frames) for share, frames in shares if frames <= longest),
         presence_prior=(1 - 1e-6, 0.5, steps // 2),
         clip_usual=3.0,

@@ -12,6 +12,8 @@ Where we depart from the publication, and why:
 - Discovery stops when no slot is free, in prior and posterior alike: so nothing that was found is ever dropped.
 - The number of discoveries is geometric, as in AIR; the released weights have a categorical prior. Its parameter may
   be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
+- Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
+  quarter of the frame, or shrink until they have no gradient.
 - Discovery starts with a broad posterior of z_where (see BROAD): in short runs on one small object, 300 steps so left
   half the error that 500 steps with the published width left.
 - Colour frames; one hidden layer in the heads; the image encoder is a small convolutional one; Adam, as for all.
@@ -48,9 +50,6 @@ from scalor.tracks import Tracks
 
 REACH = 1.2
 """Centres may lie in this multiple of the frame, so that an object can be half out of it."""
-SMALLEST = 0.05
-"""Of the frame: the least side of a box. Objects that nothing is left for would else hide by shrinking for good, until
-their gradients are no numbers any more."""
 PATCH = 4
 """Side of the patches into which the image encoder divides a frame, pixels."""
 IMAGE_CHANNELS = (16, 32)
@@ -77,6 +76,7 @@ class SQAIRConfig:
     discoveries: int = setting(3, "most steps of discovery in a later frame")
     particles: int = setting(5, "k, the particles of the importance-weighted bound in training")
     object_size: tuple[float, float] = setting((9.0, 9.0), "height and width of an object expected, pixels")
+    size_range: float = setting(0.5, "sizes vary by this share around object_size, either way")
     glimpse: int = setting(20, "P, side of the square an object is looked at and drawn in, pixels")
     what_dim: int = setting(50, "length of z_what, the appearance of an object")
     hidden_dim: int = setting(256, "width of the layers and of the hidden states")
@@ -93,6 +93,7 @@ class SQAIRConfig:
         require(self.particles > 1, "model.particles", self.particles, "VIMCO compares at least 2")
         fits = all(0 < size < side for size, side in zip(self.object_size, self.frame, strict=True))
         require(fits, "model.object_size", self.object_size, "an object must be smaller than the frame")
+        require(0 < self.size_range < 1, "model.size_range", self.size_range, "it must lie between 0 and 1")
         later = self.later_discovery
         require(0 < later < 1, "model.later_discovery", later, "it must lie between 0 and 1")
         for name in ("sigma", "discovery_limit", "eagerness"):
@@ -242,22 +243,21 @@ class Appearance(nn.Module):
     """From z_where to a box, from a box to a code, from z_what to a glimpse."""
 
     extent: Tensor
-    usual: Tensor
+    expected: Tensor
 
     def __init__(self, config: SQAIRConfig) -> None:
         super().__init__()
         self.glimpse, hidden, pixels = config.glimpse, config.hidden_dim, 3 * config.glimpse**2
+        self.size_range = config.size_range
         self.encoder = nn.Sequential(mlp(pixels, hidden, hidden), nn.ELU())
         self.what = nn.Linear(hidden, 2 * config.what_dim)
         self.decoder = mlp(config.what_dim, hidden, hidden, pixels)
         self.register_buffer("extent", torch.tensor(config.frame[::-1]).float(), persistent=False)
-        share = torch.tensor(config.object_size[::-1]) / self.extent
-        usual = torch.logit(((share - SMALLEST) / (1 - SMALLEST)).clamp(min=SMALLEST))
-        self.register_buffer("usual", torch.cat([torch.zeros(2), usual]), persistent=False)
+        self.register_buffer("expected", torch.tensor(config.object_size[::-1]), persistent=False)
 
     def box(self, z_where: Float[Tensor, "*shape 4"]) -> Float[Tensor, "*shape 4"]:
         centre = self.extent * (0.5 + 0.5 * REACH * z_where[..., :2].tanh())
-        return torch.cat([centre, self.extent * (SMALLEST + (1 - SMALLEST) * z_where[..., 2:].sigmoid())], -1)
+        return torch.cat([centre, self.expected * (1 + self.size_range * z_where[..., 2:].tanh())], -1)
 
     def crop(self, image: Float[Tensor, "B 3 H W"], z_where: Float[Tensor, "R n 4"]) -> Float[Tensor, "R n 3 P P"]:
         rows, boxes = z_where.shape[:2]
@@ -514,8 +514,7 @@ class SQAIR(Tracker):
 
     def newborn(self, like: Float[Tensor, "R D L"]) -> Normal:
         """The prior of an object that is discovered."""
-        mean = torch.cat([self.appearance.usual, torch.zeros_like(like[0, 0, 4:])])
-        return Normal(mean.expand_as(like), torch.ones_like(like))
+        return Normal(torch.zeros_like(like), torch.ones_like(like))
 
     def steps(self, first: bool) -> int:
         return self.config.slots if first else min(self.config.slots, self.config.discoveries)

@@ -14,7 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from scalor import kernels
 from scalor.baselines.sqair import (
     PRESENCE_PRIOR,
-    SMALLEST,
     SQAIR,
     Likely,
     Part,
@@ -246,12 +245,11 @@ def test_there_are_never_more_objects_than_slots() -> None:
     assert (numbers["objects"] == 3).all()
 
 
-def test_an_object_cannot_hide_by_shrinking() -> None:
-    """Its box keeps some pixels, and its gradients stay numbers, however far its size has drifted."""
-    eye = fickle_model().appearance
-    z_where = torch.tensor([[[0.1, -0.2, -300.0, -300.0]]], requires_grad=True)
+def test_sizes_keep_to_their_range_and_gradients_stay_numbers_however_far_z_where_drifts() -> None:
+    eye = fickle_model(object_size=(8.0, 6.0), size_range=0.25).appearance
+    z_where = torch.tensor([[[0.1, -0.2, -300.0, 300.0]]], requires_grad=True)
     box = eye.box(z_where)
-    torch.testing.assert_close(box[0, 0, 2:], SMALLEST * eye.extent)
+    torch.testing.assert_close(box[0, 0, 2:], torch.tensor([4.5, 10.0]))
     canvas = paste(torch.rand(1, 1, 3, 8, 8), box, (32, 32))
     (canvas - torch.rand(1, 3, 32, 32)).square().sum().backward()
     assert z_where.grad is not None
@@ -259,9 +257,9 @@ def test_an_object_cannot_hide_by_shrinking() -> None:
 
 
 def test_an_object_expected_nothing_of_has_the_usual_box() -> None:
-    eye = fickle_model().appearance
-    height, width = fickle_model().config.object_size
-    torch.testing.assert_close(eye.box(eye.usual)[2:], torch.tensor([width, height]))
+    model = fickle_model(object_size=(8.0, 6.0))
+    expected = model.newborn(torch.zeros(1, 1, model.config.latents)).mean[0, 0, :4]
+    torch.testing.assert_close(model.appearance.box(expected), torch.tensor([16.0, 16.0, 6.0, 8.0]))
 
 
 # The bound.
@@ -403,6 +401,7 @@ def test_every_slot_has_its_picture() -> None:
         ({"slots": 0}, r"model\.slots"),
         ({"particles": 1}, "at least 2"),
         ({"object_size": (40.0, 9.0)}, "smaller than the frame"),
+        ({"size_range": 1.0}, "between 0 and 1"),
         ({"later_discovery": 1.0}, r"model\.later_discovery"),
         ({"sigma": 0.0}, r"model\.sigma"),
     ],
