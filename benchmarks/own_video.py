@@ -60,7 +60,7 @@ def time_video(video: Video, plan: Plan, what: str, raw: bool) -> VideoRow:
     config = checkpoint.read(checkpoint.find(WEIGHTS)).config
     tracker = checkpoint.load_tracker(WEIGHTS, plan.where, slots_for(config, video))
     counts, times = [], []
-    for count, took in timed(len(tracks) for _, tracks in follow(tracker, video, scene=config.scene, raw=raw)):
+    for count, took in timed(len(tracks) for _, tracks in follow(tracker, video, raw=raw)):
         counts.append(count)
         times.append(took)
     later = len(times) // 2

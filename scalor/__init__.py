@@ -1,5 +1,6 @@
 """SCALOR: find, follow, separate and forecast every object in a video, with no labels.
 
+>>> tracks = scalor.track("walkers.mp4", weights="runs/walkers")  # after `scalor fit walkers.mp4`
 >>> model = scalor.load("shapes-md")
 >>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
 >>> tracks.to_csv("tracks.csv")
@@ -15,6 +16,7 @@ from scalor.model.scalor import SCALOR
 from scalor.presets import get_preset
 from scalor.tracks import Tracks
 from scalor.training.checkpoint import load, save
+from scalor.video.tracking import track
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "get_preset",
     "load",
     "save",
+    "track",
 ]
 
 

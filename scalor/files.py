@@ -60,7 +60,7 @@ def replacing_together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
                 f"cannot write {folder / name} (it is a folder): move it away or choose another with --out."
             )
     partial = folder / PARTIAL
-    with _alone_in(folder):
+    with alone_in(folder):
         try:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
@@ -78,7 +78,7 @@ def replacing_together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def alone_in(folder: Path) -> Iterator[None]:
     """Keeps a second run out of the folder; the lock ends with the process, however that ends."""
     if sys.platform == "win32":
         yield

@@ -5,12 +5,12 @@ Letters: B clips, T frames, H by W pixels.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scalor.config import SystemConfig
+from scalor.config import Config, SystemConfig
 from scalor.distributions import Estimator, Noise
 from scalor.tracks import Tracks
 
@@ -60,6 +60,8 @@ class Model(nn.Module, ABC):
     the host: a GPU captures it as one graph."""
 
     config: SystemConfig
+    run: Config[Any] | None = None
+    """The whole configuration of the run that its weights were loaded from, if they were."""
     reported: tuple[str, ...]
     """Names of the numbers that a training step reports."""
 

@@ -43,7 +43,7 @@ class Detections(NamedTuple):
     box: Float[np.ndarray, "M 4"]
     """x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1)."""
     colour: Float[np.ndarray, "M 3"]
-    """Brightest channel 1; all zero where colours are not to be looked at."""
+    """Mean of its pixels, or of their tints (brightest channel 1); all zero where colours are not to be looked at."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,12 @@ class Followed:
     """Detections so far."""
     detection: Int[np.ndarray, " K"]
     """The one of this frame, -1 for none."""
+    new: Bool[np.ndarray, " K"]
+    """Whether it was told of in no frame before."""
 
     @property
     def centre(self) -> Float[np.ndarray, "K 2"]:
         return self.motion[:, :, 0]
-
-    @property
-    def discovered(self) -> Bool[np.ndarray, " K"]:
-        """Whether the track began in this very frame."""
-        new: np.ndarray = (self.sightings == 1) & (self.missed == 0)
-        return new
 
     @property
     def box(self) -> Float[np.ndarray, "K 4"]:
@@ -123,11 +119,16 @@ class Linker:
         return enough
 
     def reported(self) -> Followed:
-        """The tracks to tell of: proven, and seen now or not long ago (just now, where they may have left the view)."""
+        """The tracks to tell of, those that are `new` for the first time."""
+        return self.followed.select(self.to_tell())
+
+    def to_tell(self) -> Bool[np.ndarray, " K"]:
+        """Which are proven, and seen now or not long ago (just now, where they may have left the view)."""
         box = self.followed.box
         in_view = ((box[:, :2] >= 0) & (box[:, 2:] <= self.frame)).all(1)
         lately = np.where(in_view, self.habits.reported, min(self.habits.reported, 1))
-        return self.followed.select(self.proven() & (self.followed.missed <= lately))
+        told: np.ndarray = self.proven() & (self.followed.missed <= lately)
+        return told
 
     def expected(self) -> Float[np.ndarray, "K 4"]:
         """Where the proven tracks should be in the next frame."""
@@ -149,8 +150,9 @@ class Linker:
         size[seen] += self.habits.size_rate * (box[:, 2:] - box[:, :2] - size[seen])
         tint[seen] += self.habits.size_rate * (colour - tint[seen])
         missed = np.where(seen, 0, before.missed + 1)
+        new = before.new & ~self.to_tell()
         in_view = ((motion[:, :, 0] >= 0) & (motion[:, :, 0] <= self.frame)).all(1)
-        after = Followed(before.id, motion, spread, size, tint, missed, before.sightings + seen, partner)
+        after = Followed(before.id, motion, spread, size, tint, missed, before.sightings + seen, partner, new)
         return after.select(seen | ((missed <= self.habits.patience) & in_view))
 
     def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> Followed:
@@ -167,6 +169,7 @@ class Linker:
             missed=np.zeros(len(rows), int),
             sightings=np.ones(len(rows), int),
             detection=rows,
+            new=np.ones(len(rows), bool),
         )
 
 

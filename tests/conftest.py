@@ -14,6 +14,6 @@ if find_spec("beartype") is not None and not torch.cuda.is_available():
 
     # Not the loop over time itself: the checker's wrapper hides from torch.inference_mode that `stream` is a generator.
     rooms = [f"scalor.model.{file.stem}" for file in sorted(ROOMS.glob("[a-z]*.py")) if file.stem != "scalor"]
-    rooms += ["scalor.baselines.vrnn", "scalor.baselines.vae"]
+    rooms += ["scalor.baselines.vrnn", "scalor.baselines.vae", "scalor.baselines.whole_frames"]
     install_import_hook(rooms, "model.checking.checked")
 torch.set_num_threads(1)

@@ -19,8 +19,8 @@ def detections(*centres: tuple[float, float], colour: tuple[float, float, float]
     return Detections(box, np.tile(colour, (len(box), 1)))
 
 
-def linker() -> Linker:
-    return Linker((SIZE, SIZE), FRAME, HABITS)
+def linker(habits: Habits = HABITS) -> Linker:
+    return Linker((SIZE, SIZE), FRAME, habits)
 
 
 def joint(prior: np.ndarray, shove: float, noise: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -143,6 +143,18 @@ places = st.tuples(st.integers(0, 100), st.integers(0, 100))
 
 
 @settings(deadline=None, max_examples=60)
+@given(st.lists(st.lists(st.sampled_from([20, 50, 80]), unique=True), min_size=4, max_size=20), st.integers(1, 3))
+def test_a_track_is_new_when_it_is_first_told_of(video: list[list[int]], proof: int) -> None:
+    """Three that come and go, each at its place."""
+    follow, told_before = linker(Habits(patience=2, reported=1, proof=proof)), set()
+    for found in video:
+        follow.step(detections(*((x, 50) for x in found)))
+        told = follow.reported()
+        assert set(told.id[told.new].tolist()) == set(told.id.tolist()) - told_before
+        told_before |= set(told.id.tolist())
+
+
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(places, max_size=6), min_size=1, max_size=8))
 def test_numbers_are_never_reused_and_a_detection_has_one(video: list[list[tuple[int, int]]]) -> None:
     follow, given_out, gone = linker(), set(), set()
@@ -151,7 +163,6 @@ def test_numbers_are_never_reused_and_a_detection_has_one(video: list[list[tuple
         ids = now.id.tolist()
         assert ids == sorted(set(ids))
         assert not gone & set(ids)
-        assert set(now.id[now.discovered].tolist()).isdisjoint(given_out)
         assert (now.missed == 0).sum() == len(found)  # every detection has a track, and no two have the same
         given_out |= set(ids)
         gone = given_out - set(ids)

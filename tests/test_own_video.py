@@ -1,4 +1,5 @@
-"""docs/own_video.md: its commands and its Python run in the order in which they are told, only shorter."""
+"""docs/own_video.md and the README's part on it: commands and Python run in the order in which they are told, only
+shorter."""
 
 import re
 import shlex
@@ -11,9 +12,11 @@ from scalor.cli.main import main
 from scalor.outputs import FILES
 from scalor.video import write_video
 
-PAGE = (Path(__file__).parent.parent / "docs" / "own_video.md").read_text()
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "own_video.md").read_text()
 COMMANDS = [line.strip() for line in PAGE.splitlines() if re.match(r"scalor (fit|track|predict)", line)]
 COMMANDS += re.findall(r"`(scalor (?:score|track)[^`]*)`", PAGE)
+IN_SHORT = re.findall(r"^(scalor \w+ walkers.mp4[^#\n]*)", (ROOT / "README.md").read_text(), re.M)
 SMALLER = {
     "fit": [
         *("--steps", "4", "--train.batch", "2", "--model.glimpse", "8", "--model.feature_dim", "8", "--device", "cpu"),
@@ -36,11 +39,22 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("gt.txt").write_text("".join(truth))
 
 
-def test_the_way_from_an_mp4_to_a_plot(workshop: None) -> None:
-    assert [command.split()[1] for command in COMMANDS] == ["fit", "track", "predict", "score", "track"]
-    for command in COMMANDS:
+def run(commands: list[str]) -> list[str]:
+    """Their names, after all of them ran."""
+    names = []
+    for command in commands:
         words = shlex.split(command)[1:]
         assert main([*words, *SMALLER.get(words[0], [])]) == 0, command
+        names.append(words[0])
+    return names
+
+
+def test_the_commands_of_the_readme(workshop: None) -> None:
+    assert run(IN_SHORT) == ["fit", "track", "predict"]
+
+
+def test_the_way_from_an_mp4_to_a_plot(workshop: None) -> None:
+    assert run(COMMANDS) == ["fit", "track", "predict", "score", "track"]
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     exec(code, {})
     assert Path("paths.png").stat().st_size > 1000

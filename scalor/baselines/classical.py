@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 from tqdm import tqdm
 
 from scalor.baselines.detecting import DETECTORS, Detector, Picture
@@ -25,7 +24,7 @@ from scalor.errors import InputError
 from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
 from scalor.evaluation.report import TEST_SEED
 from scalor.linking import PATIENCE, Followed, Habits, Linker
-from scalor.model.frames import check_frames
+from scalor.model.frames import check_frame, check_frames
 from scalor.tracks import Tracks, join_tracks
 
 PREFIX = "classical-"
@@ -107,14 +106,10 @@ def evaluate(tracker: ClassicalTracker, scene: SceneConfig, clips: int) -> Track
 
 def one_frame(frame: object, size: tuple[int, int] | None) -> Picture:
     """A frame from outside, checked; all frames of a video have one size."""
-    if not isinstance(frame, np.ndarray | Tensor):
-        raise InputError(f"frame is a {type(frame).__name__}: give a numpy array or a torch tensor [3, H, W].")
-    if frame.ndim != 3:
-        raise InputError(f"frame has shape {list(frame.shape)}: give one frame, [3, H, W].")
-    picture: np.ndarray = check_frames(frame[None], cell=(1, 1), minimum=1)[0, 0].cpu().numpy()
+    picture: np.ndarray = check_frame(frame, cell=(1, 1))[0].cpu().numpy()
     if size is not None and picture.shape[1:] != size:
         raise InputError(
-            f"frame has shape {list(frame.shape)}: the background or the frames before are {size[0]}x{size[1]}; "
+            f"frame has shape {list(picture.shape)}: the background or the frames before are {size[0]}x{size[1]}; "
             "all must have one size."
         )
     return picture
@@ -128,6 +123,6 @@ def as_tracks(followed: Followed, clip: int, frame: int, size: tuple[int, int]) 
         id=followed.id,
         box=followed.box,
         presence=np.where(followed.missed > 0, PREDICTED_PRESENCE, 1.0),
-        discovered=followed.discovered,
+        discovered=followed.new,
         size=size,
     )

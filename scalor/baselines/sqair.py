@@ -27,7 +27,6 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, Protocol
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -42,7 +41,7 @@ from scalor.kernels import crop, paste
 from scalor.model.captured import follow_frames
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.model.encoders import shrinking_stack
-from scalor.model.frames import check_frames
+from scalor.model.frames import check_frame, check_frames
 from scalor.model.geometry import tight_box
 from scalor.model.scalor import Rollout
 from scalor.model.sighting import Sighting, gather_tracks
@@ -699,18 +698,17 @@ class SQAIR(Tracker):
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
         """Frames from outside, checked, on the model's device."""
-        video = check_frames(frames, (1, 1), minimum)
+        return self.fitting(check_frames(frames, (1, 1), minimum))
+
+    def receive_frame(self, frame: object) -> Float[Tensor, "1 3 H W"]:
+        return self.fitting(check_frame(frame, (1, 1))[None])[:, 0]
+
+    def fitting(self, video: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:
+        """Frames of the size that the weights are for, on the model's device."""
         misfit = self.config.misfit((video.shape[-2], video.shape[-1]))
         if misfit:
             raise InputError(f"frames has shape {list(video.shape)}: {misfit}.")
         return video.to(next(self.parameters()).device)
-
-    def receive_frame(self, frame: object) -> Float[Tensor, "1 3 H W"]:
-        if not isinstance(frame, np.ndarray | Tensor):
-            raise InputError(f"frame is a {type(frame).__name__}: give a numpy array or a torch tensor [3, H, W].")
-        if frame.ndim != 3:
-            raise InputError(f"frame has shape {list(frame.shape)}: give one frame, [3, H, W].")
-        return self.receive(frame[None], minimum=1)[:, 0]
 
 
 def latent_costs(part: Part, prior: Normal) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:

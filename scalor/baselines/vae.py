@@ -19,10 +19,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
-from scalor.baselines.whole_frames import Rollout, WholeFrames
+from scalor.baselines.whole_frames import Rollout, WholeFrames, double, halve, normal
 from scalor.config import require, setting
-from scalor.distributions import Estimator, Exact, Mode, Normal, positive
-from scalor.model.frames import check_frames
+from scalor.distributions import Estimator, Exact, Mode, Normal
 
 START = 4
 """Side of the map that the encoder pools to and the decoder starts from."""
@@ -146,35 +145,10 @@ class SequentialVAE(WholeFrames):
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
     ) -> Rollout:
         """`observe` frames seen, then `horizon` imagined: drawn at random, with `Mode()` the most likely ones."""
-        require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
-        require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
-        video = self.receive(frames, minimum=observe)
-        watched = self.watch(video[:, :observe].transpose(0, 1), Mode())
+        images = self.observed(frames, observe, horizon)
+        watched = self.watch(images, Mode())
         pictures, memory = list(watched.pictures), watched.memory
         for _ in range(horizon):
-            picture, memory = self.dream(memory, (video.shape[-2], video.shape[-1]), estimator or Exact())
+            picture, memory = self.dream(memory, (images.shape[-2], images.shape[-1]), estimator or Exact())
             pictures.append(picture)
         return Rollout(torch.stack(pictures, 1).clamp(0, 1))
-
-    def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
-        """Frames from outside, checked, on the model's device."""
-        video = check_frames(frames, (1, 1), minimum)
-        misfit = self.config.misfit((video.shape[-2], video.shape[-1]))
-        require(misfit is None, "frames' shape", list(video.shape), f"{misfit}")
-        return video.to(next(self.parameters()).device)
-
-
-def halve(channels: int, out: int) -> nn.Sequential:
-    """Half the height and width."""
-    return nn.Sequential(nn.Conv2d(channels, out, 4, 2, 1), nn.CELU())
-
-
-def double(channels: int, out: int) -> nn.Sequential:
-    """Twice the height and width."""
-    return nn.Sequential(nn.Conv2d(channels, 4 * out, 3, padding=1), nn.PixelShuffle(2), nn.CELU())
-
-
-def normal(raw: Float[Tensor, "*shape twice"]) -> Normal:
-    """A network's output as means and standard deviations."""
-    mean, std = raw.float().chunk(2, -1)
-    return Normal(mean, positive(std))

@@ -7,13 +7,10 @@ without this particle, which the other particles tell (Mnih and Rezende 2016).
 """
 
 import math
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
-Mean = Literal["geometric", "arithmetic"]
 
 
 def importance_weighted_bound(log_weights: Float[Tensor, "B k"]) -> Float[Tensor, " B"]:
@@ -21,28 +18,23 @@ def importance_weighted_bound(log_weights: Float[Tensor, "B k"]) -> Float[Tensor
     return log_weights.logsumexp(1) - math.log(log_weights.shape[1])
 
 
-def vimco_surrogate(
-    log_weights: Float[Tensor, "B k"], log_choices: Float[Tensor, "B k"], mean: Mean = "geometric"
-) -> Float[Tensor, " B"]:
+def vimco_surrogate(log_weights: Float[Tensor, "B k"], log_choices: Float[Tensor, "B k"]) -> Float[Tensor, " B"]:
     """The bound, to be maximised: its value as it is, its gradient VIMCO's, an unbiased one of the expected bound.
 
     `log_choices` is the log probability of all discrete choices of a particle under q.
     """
     bound = importance_weighted_bound(log_weights)
     with torch.no_grad():
-        reward = bound[:, None] - bound_without(log_weights, mean)
+        reward = bound[:, None] - bound_without(log_weights)
     return bound + (reward * (log_choices - log_choices.detach())).sum(1)
 
 
-def bound_without(log_weights: Float[Tensor, "B k"], mean: Mean = "geometric") -> Float[Tensor, "B k"]:
-    """The bound with each particle's weight replaced by the mean of the others' weights."""
+def bound_without(log_weights: Float[Tensor, "B k"]) -> Float[Tensor, "B k"]:
+    """The bound with each particle's weight replaced by the geometric mean of the others' weights."""
     particles = log_weights.shape[1]
     assert particles > 1, "one particle has no others to compare it with"
     itself = torch.eye(particles, dtype=torch.bool, device=log_weights.device)
     everyone = log_weights[:, None].expand(-1, particles, -1)  # [B, k, k]: one row for each particle left out
-    if mean == "geometric":
-        stand_in = everyone.masked_fill(itself, 0).sum(2) / (particles - 1)
-    else:
-        stand_in = everyone.masked_fill(itself, -math.inf).logsumexp(2) - math.log(particles - 1)
+    stand_in = everyone.masked_fill(itself, 0).sum(2) / (particles - 1)
     replaced = torch.where(itself, stand_in[..., None], everyone)
     return replaced.logsumexp(2) - math.log(particles)

@@ -1,22 +1,24 @@
-"""What systems that see frames whole have in common: how frames that were seen become a bound.
+"""What systems that see frames whole have in common: their door, their bound and their layers.
 
 Letters: B clips, T frames, H by W pixels.
 """
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from scalor.config import require
-from scalor.distributions import Estimator, Exact, Noise, Relaxed
+from scalor.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive
 from scalor.interface import Annealed, Bound, Model
 from scalor.model.elbo import pixel_log_likelihood
+from scalor.model.frames import check_frames
 
 
+@runtime_checkable
 class Watched(Protocol):
     """Frames that were seen, and what the model made of them."""
 
@@ -43,10 +45,6 @@ class WholeFrames(Model):
     @abstractmethod
     def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
         """The posterior."""
-
-    @abstractmethod
-    def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
-        """Frames from outside, checked, on the model's device."""
 
     @abstractmethod
     def generate(
@@ -80,3 +78,32 @@ class WholeFrames(Model):
         """The frames as the model sees them."""
         video = self.receive(frames, minimum=1)
         return self.generate(video, observe=video.shape[1], horizon=0)
+
+    def observed(self, frames: object, observe: int, horizon: int) -> Float[Tensor, "T B 3 H W"]:
+        """The frames that `generate` sees; its arguments, checked."""
+        require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
+        require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
+        return self.receive(frames, minimum=observe)[:, :observe].transpose(0, 1)
+
+    def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
+        """Frames from outside, checked, on the model's device."""
+        video = check_frames(frames, (1, 1), minimum)
+        misfit = self.config.misfit((video.shape[-2], video.shape[-1]))
+        require(misfit is None, "frames' shape", list(video.shape), f"{misfit}")
+        return video.to(next(self.parameters()).device)
+
+
+def halve(channels: int, out: int) -> nn.Sequential:
+    """Half the height and width."""
+    return nn.Sequential(nn.Conv2d(channels, out, 4, 2, 1), nn.CELU())
+
+
+def double(channels: int, out: int) -> nn.Sequential:
+    """Twice the height and width."""
+    return nn.Sequential(nn.Conv2d(channels, 4 * out, 3, padding=1), nn.PixelShuffle(2), nn.CELU())
+
+
+def normal(raw: Float[Tensor, "*shape twice"]) -> Normal:
+    """A network's output as means and standard deviations."""
+    mean, std = raw.float().chunk(2, -1)
+    return Normal(mean, positive(std))

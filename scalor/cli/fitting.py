@@ -14,7 +14,7 @@ from scalor.cli.seeing import part_asked_for
 from scalor.config import Config
 from scalor.errors import InputError
 from scalor.files import open_folder
-from scalor.fitting.choosing import Choice
+from scalor.fitting.choosing import STEPS, Choice
 from scalor.fitting.fit import Prepared, prepare
 from scalor.perspective import FLAT, Perspective, sizes_at
 from scalor.training import checkpoint
@@ -24,18 +24,21 @@ from scalor.training.loop import train
 CHOSEN_FILE = "chosen.json"
 
 
+CHOICES = ("steps", "object_size", "scale", "stride", "region", "start", "end")
+"""Options that a run keeps from its beginning on."""
+
+
 def fit(arguments: argparse.Namespace, words: list[str]) -> int:
-    folder = open_folder(arguments.out or f"runs/{Path(arguments.video[0]).stem}")
+    folder = Path(arguments.out or f"runs/{name_of(arguments.video[0])}")
     device = checkpoint.pick_device(arguments.device)
     chosen = folder / CHOSEN_FILE
-    if chosen.exists():
-        if not arguments.resume:
-            raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
-        if words:
-            raise InputError(f"{words[0]} is given with --resume: a run goes on with the settings it began with.")
-        config = Config.from_dict(json.loads(chosen.read_text())["config"])
+    if arguments.resume:
+        config = begun(chosen, arguments, words)
+    elif chosen.exists():
+        raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
     else:
-        said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps)
+        open_folder(folder)
+        said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps or STEPS)
         part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
         prepared = prepare(arguments.video, folder, part, said, arguments.fps, change)
         config = prepared.config
@@ -55,6 +58,27 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
         state = f"stopped at step {result.step}; go on with --resume" if result.stopped else "fitted"
         print(f"{state}: {folder}; next: scalor track {arguments.video[0]} --weights {folder}")
     return 128 + result.stopped if result.stopped else 0
+
+
+def name_of(video: str) -> str:
+    """What to call the run folder: the video's own name, of a pattern that of its folder."""
+    path = Path(video)
+    name = path.parent.name if any(sign in path.name for sign in "*?[") else path.stem
+    if not name or name == "..":
+        raise InputError(f"video is {video!r}, which gives the run no name: choose its folder with --out.")
+    return name
+
+
+def begun(chosen: Path, arguments: argparse.Namespace, words: list[str]) -> Config:
+    """The settings of the run that is to go on."""
+    if not chosen.exists():
+        raise InputError(f"folder {chosen.parent} holds no run to go on with: leave --resume out, or correct --out.")
+    given = [f"--{name.replace('_', '-')}" for name in CHOICES if getattr(arguments, name) is not None]
+    if words or given:
+        raise InputError(
+            f"{[*words, *given][0]} is given with --resume: a run goes on with the settings it began with."
+        )
+    return Config.from_dict(json.loads(chosen.read_text())["config"])
 
 
 def choice(prepared: Prepared) -> str:

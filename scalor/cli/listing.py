@@ -66,5 +66,6 @@ def info(arguments: argparse.Namespace) -> int:
         f"in cells of {model.cell[0]}x{model.cell[1]} px"
     )
     print(f"{'objects':<12} up to {model.slots}, about {model.object_size[0]:g}x{model.object_size[1]:g} px")
-    print(f"{'background':<12} {'moving' if model.background else 'black'}")
+    background = "moving" if model.background else "the video's empty scene" if model.still else "black"
+    print(f"{'background':<12} {background}")
     return 0

@@ -81,7 +81,7 @@ def parser() -> Parser:
     )
     train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
     train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
-    train.epilog = settings_help()
+    train.epilog = settings_help("defaults; a preset may change them")
 
     track = command(
         "track",
@@ -135,7 +135,7 @@ def parser() -> Parser:
     fit.add_argument("video", nargs="+", help="videos of one size, as for `scalor track`")
     fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO)")
     fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
-    fit.add_argument("--steps", type=positive, default=6_000, help="steps of training")
+    fit.add_argument("--steps", type=positive, default=None, help="steps of training (default: 6000)")
     fit.add_argument(
         "--object-size",
         type=height_and_width,
@@ -150,13 +150,13 @@ def parser() -> Parser:
         "--stride", type=positive, default=None, help="learn from every so many frames (default: by speed)"
     )
     add_selection(fit)
-    fit.epilog = settings_help()
+    fit.epilog = settings_help("defaults; `fit` changes most of them by the video, and writes all into chosen.json")
 
     predict = command("predict", "Imagine how your own video goes on.", weights="shapes-md", out="predicted")
     predict.add_argument("video", help="as for `scalor track`")
     predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
     predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
-    predict.add_argument("--seconds", type=number, default=1.0, help="how much to imagine")
+    predict.add_argument("--seconds", type=duration, default=1.0, help="how much to imagine")
     predict.add_argument("--sample", action="store_true", help="one of the possible futures, not the most likely one")
     predict.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
     predict.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
@@ -284,6 +284,13 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
 
 
+def duration(text: str) -> float:
+    value = number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
+    return value
+
+
 def height_and_width(text: str) -> tuple[float, float]:
     try:
         height, width = map(float, text.split("x"))
@@ -294,12 +301,12 @@ def height_and_width(text: str) -> tuple[float, float]:
     return height, width
 
 
-def settings_help() -> str:
-    """Every setting with its default and meaning, for `scalor train --help`."""
+def settings_help(what: str) -> str:
+    """Every setting with its default and meaning."""
     from scalor.cli.overrides import fields_of
     from scalor.config import Config
 
-    lines = ["settings (defaults; a preset may change them):"]
+    lines = [f"settings ({what}):"]
     for name, field in fields_of(Config()).items():
         lines.append(f"  --{name} {json.dumps(field.default)}\n      {field.metadata['help']}")
     return "\n".join(lines)

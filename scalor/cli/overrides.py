@@ -59,10 +59,11 @@ def read(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        parts = text.split("x")
-        if len(parts) == 2 and all(part.replace(".", "", 1).isdigit() for part in parts):
-            return [json.loads(part) for part in parts]
-        return text
+        try:
+            height, width = (float(part) if "." in part else int(part) for part in text.split("x"))
+        except ValueError:
+            return text
+        return [height, width]
 
 
 def with_test_scenes(config: Config, other: Config) -> Config:

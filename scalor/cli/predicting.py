@@ -34,8 +34,7 @@ ENLARGED = 200
 
 def predict(arguments: argparse.Namespace) -> int:
     config = checkpoint.read(checkpoint.find(arguments.weights)).config
-    scene = config.scene
-    stride = arguments.stride or scene.stride
+    stride = arguments.stride or config.scene.stride
     video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
     horizon = max(1, round(arguments.seconds * video.fps / stride))
     seen, truth = around(video, arguments.at, arguments.observe, horizon)
@@ -45,7 +44,7 @@ def predict(arguments: argparse.Namespace) -> int:
         model = checkpoint.load(arguments.weights, arguments.device, arguments.slots or slots_for(config, video))
         if not isinstance(model, SCALOR):
             raise InputError(f"weights {arguments.weights} are of a {model.config.system}: give weights of a SCALOR.")
-        lens = lens_for(model, video, scene)
+        lens = lens_for(model, video)
         torch.manual_seed(arguments.seed)
         frames = torch.stack([lens.to_frame(frame.picture) for frame in seen])
         estimator = None if arguments.sample else Mode()

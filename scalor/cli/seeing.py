@@ -13,7 +13,6 @@ import torch
 from scalor.cli.classical import is_classical, tracker_for_video
 from scalor.cli.learning import table
 from scalor.cli.main import print_json
-from scalor.config import SceneConfig
 from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
 from scalor.errors import InputError
@@ -43,15 +42,15 @@ def track(arguments: argparse.Namespace) -> int:
 
 
 def track_to_folder(arguments: argparse.Namespace) -> int:
-    load, scene = tracker_asked_for(arguments)
-    stride = arguments.stride or scene.stride
+    load, fitted_stride = tracker_asked_for(arguments)
+    stride = arguments.stride or fitted_stride
     video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
     with ResultFolder(
         arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=facts_of(arguments)
     ) as results:
         tracker = load(video)
         start = time.monotonic()
-        track_video(tracker, video, results, scene, raw=arguments.raw)
+        track_video(tracker, video, results, raw=arguments.raw)
         seconds = time.monotonic() - start
     summary = results.summary
     document = {
@@ -87,12 +86,12 @@ def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
     return Selection(region, arguments.start, arguments.end, stride)
 
 
-def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[Video], Streaming], SceneConfig]:
-    """How to get the classical tracker or the model that the weights name for a video, and the scenes it was made for:
+def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[Video], Streaming], int]:
+    """How to get the classical tracker or the model that the weights name for a video, and the stride it was made for:
     words that do not go together are refused at once, weights are read when it is called."""
     if is_classical(arguments.weights):
         tracker = tracker_for_video(arguments)
-        return lambda _: tracker, SceneConfig()
+        return lambda _: tracker, 1
     if arguments.object_size is not None:
         raise InputError(
             f"weights is {arguments.weights!r}: a trained model knows how large objects are, so leave "
@@ -104,7 +103,7 @@ def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[Video], 
     def load(video: Video) -> Streaming:
         return checkpoint.load_tracker(arguments.weights, device, arguments.slots or slots_for(config, video))
 
-    return load, config.scene
+    return load, config.scene.stride
 
 
 def generate(arguments: argparse.Namespace) -> int:
@@ -114,6 +113,11 @@ def generate(arguments: argparse.Namespace) -> int:
         raise InputError(
             f"weights {arguments.weights} are of a {model.config.system}: `scalor generate` imagines with SCALOR; "
             "give its weights, such as shapes-md."
+        )
+    if arguments.video and model.config.still:
+        raise InputError(
+            f"weights {arguments.weights} are of a camera that stands still: imagine how its videos go on with "
+            f"`scalor predict {arguments.video} --weights {arguments.weights}`."
         )
     folder = open_folder(arguments.out)
     torch.manual_seed(arguments.seed)
@@ -196,8 +200,9 @@ def demo(arguments: argparse.Namespace) -> int:
     return tell(document, arguments.json, f"{table(measured)}\nwritten in {document['seconds']:.0f} s:\n{files}")
 
 
-def imagine_future(model: SCALOR, frames: torch.Tensor, folder: Path, observe: int = 5, horizon: int = 10) -> None:
+def imagine_future(model: SCALOR, frames: torch.Tensor, folder: Path) -> None:
     """The most likely future: nothing in it is left to chance."""
+    observe, horizon = 5, 10
     rollout = model.generate(frames, observe, horizon, estimator=Mode())
     show_rollout(folder, rollout, frames[: observe + horizon], observe)
 

@@ -90,10 +90,6 @@ class Replay:
 
     @torch.no_grad()
     def clips(self, index: Int[Tensor, "B"], length: int) -> Clip:
-        if length > self.config.length:
-            raise InputError(
-                f"length is {length}: these scenes are made for at most scene.length {self.config.length}; raise it."
-            )
         clip = key(self.seed, self.split, index)
         window = whole(clip, WINDOW, len(self.place))
         shown = self.show(window, self.start[window] * KEY + whole(clip, START, KEY), length)

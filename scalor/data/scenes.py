@@ -85,6 +85,11 @@ class Scenes:
         if isinstance(index, int):
             index = torch.arange(index, index + count, device=self.device)
         if self.real:
+            if length > self.config.length:
+                raise InputError(
+                    f"length is {length}: these scenes are made for at most scene.length {self.config.length}; ask for "
+                    "fewer frames, or raise it."
+                )
             return self.real.clips(index, length)
         times = torch.arange(length, device=self.device)
         clip = key(self.seed, self.split, index)  # [B]

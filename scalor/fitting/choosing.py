@@ -26,7 +26,7 @@ AROUND = (2, 4)
 """Heights and widths of an object that a training clip spans."""
 SMALLEST_CLIP = 48
 """Pixels along a side."""
-LENGTH = 10
+LENGTH, STEPS = 10, 6_000
 SIZE_RANGE, SIZE_RANGE_IN_PERSPECTIVE = 0.5, 0.3
 """How much sizes vary. Less leaves no room for two in one box, once the near and the far are equally large."""
 
@@ -38,7 +38,7 @@ class Choice:
     object_size: tuple[float, float] | None = None
     scale: float | None = None
     stride: int | None = None
-    steps: int = 6_000
+    steps: int = STEPS
 
 
 def choose(found: Survey, said: Choice, size: tuple[int, int], frames: int, footage: str) -> Config:

@@ -26,13 +26,11 @@ def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tenso
     state: State | None = None
     captured: CapturedStep[State] | None = None
     for t, image in enumerate(images):
-        if captured:
-            yield captured(image)
-            continue
-        state, sighting = step(start(image) if state is None else state, image)
-        yield state, sighting
-        if image.is_cuda and t + 1 == FRAMES_BEFORE_CAPTURE:
+        state = start(image) if state is None else state
+        if image.is_cuda and t == FRAMES_BEFORE_CAPTURE:
             captured = CapturedStep(step, state, image)
+        state, sighting = captured(image) if captured else step(state, image)
+        yield state, sighting
 
 
 class CapturedStep(Generic[State]):
@@ -41,17 +39,18 @@ class CapturedStep(Generic[State]):
 
     def __init__(self, step: Step[State], state: State, image: Tensor) -> None:
         self.image, self.state = image.clone(), copied(state)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(2):  # kernels load and libraries plan here, not in the capture
-                step(self.state, self.image)
-        torch.cuda.current_stream().wait_stream(side)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            after, self.sighting = step(self.state, self.image)
-            for old, new in zip(tensors(self.state), tensors(after), strict=True):
-                old.copy_(new)
+        with torch.cuda.device(image.device):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(2):  # kernels load and libraries plan here, not in the capture
+                    step(self.state, self.image)
+            torch.cuda.current_stream().wait_stream(side)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, stream=side):
+                after, self.sighting = step(self.state, self.image)
+                for old, new in zip(tensors(self.state), tensors(after), strict=True):
+                    old.copy_(new)
 
     def __call__(self, image: Tensor) -> tuple[State, Sighting]:
         self.image.copy_(image)

@@ -55,3 +55,12 @@ def check_frames(
             f"frames ranges from {low:g} to {high:g}: pixels must lie in [0, 1]; divide 8-bit values by 255."
         )
     return batch
+
+
+def check_frame(frame: object, cell: tuple[int, int], channels: int = 3) -> Float[Tensor, "1 C H W"]:
+    """One frame of a stream, as `check_frames` takes many."""
+    if not isinstance(frame, np.ndarray | Tensor):
+        raise InputError(f"frame is a {type(frame).__name__}: give a numpy array or a torch tensor [3, H, W].")
+    if frame.ndim != 3:
+        raise InputError(f"frame has shape {list(frame.shape)}: give one frame, [3, H, W].")
+    return check_frames(frame[None], cell, 1, channels)[:, 0]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,7 +19,7 @@ from scalor.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.model.captured import follow_frames
 from scalor.model.elbo import Activity, ElboTerms, Explained, explain
 from scalor.model.encoders import Memory
-from scalor.model.frames import check_frames
+from scalor.model.frames import check_frame, check_frames
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
 from scalor.model.world import Past, Seen, World
@@ -274,14 +273,10 @@ class SCALOR(World, Tracker):
 
     def receive_frame(self, frame: object, size: tuple[int, int] | None) -> Float[Tensor, "1 3 H W"]:
         """One frame of a stream, checked; all frames of a stream have one size."""
-        if not isinstance(frame, np.ndarray | Tensor):
-            raise InputError(f"frame is a {type(frame).__name__}: give a numpy array or a torch tensor [3, H, W].")
-        if frame.ndim != 3:
-            raise InputError(f"frame has shape {list(frame.shape)}: give one frame, [3, H, W].")
-        image = check_frames(frame[None], self.config.cell, 1, self.config.channels)[:, 0]
+        image = check_frame(frame, self.config.cell, self.config.channels)
         if size is not None and image.shape[-2:] != size:
             raise InputError(
-                f"frame has shape {list(frame.shape)}: this stream began with {size[0]}x{size[1]}; "
+                f"frame has shape {list(image.shape[1:])}: this stream began with {size[0]}x{size[1]}; "
                 "start a new stream for another size."
             )
         return image.to(next(self.parameters()).device)

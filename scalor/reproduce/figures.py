@@ -335,15 +335,21 @@ def frames_of(rows: Mapping[str, np.ndarray], shown: Sequence[int], separator_af
 
 def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tuple[list[Path], list[str]]:
     """Every figure whose trainings (seed 0) or results are there; and a sentence about each of the others."""
-    models = {}
+    models, refused = {}, {}
     for preset in dict.fromkeys(preset for figure in FIGURES.values() for preset in figure.presets):
-        training = locate(get_preset(preset), runs)
+        try:
+            training = locate(get_preset(preset), runs)
+        except InputError as error:
+            refused[preset] = error
+            continue
         if training.finished:
             models[preset] = checkpoint.load(training.folder / checkpoint.MODEL_FILE, device)
     open_folder(out)
     drawn, left_out = [], []
     for name, figure in FIGURES.items():
         try:
+            for preset in refused.keys() & set(figure.presets):
+                raise refused[preset]
             figure.draw(models, results, out / f"{name}.png")
             drawn.append(out / f"{name}.png")
         except InputError as error:

@@ -44,7 +44,10 @@ CLASSICAL_NOTE = (
     "training clips. Ahead is the system with the highest MOTA of those measured on the row's scenes."
 )
 QUOTED_NOTE = " A quoted figure is of 24 clips and not made here."
-SQAIR_NOTE = "SQAIR is our own implementation, trained on the same scenes for as many steps as SCALOR."
+SQAIR_NOTE = (
+    "SQAIR is our own implementation, trained on the same scenes for twice as many steps as SCALOR, most of them on "
+    "single frames."
+)
 WHOLE_NOTE = (
     "VRNN and the sequential VAE are our own implementations; they see frames whole and are trained on as many "
     "clips as SCALOR, all of the full length, in half the steps."

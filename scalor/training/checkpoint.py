@@ -50,16 +50,14 @@ class Checkpoint:
         return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(STATE)}
 
 
-def provenance(
-    config: Config[SystemConfig], step: int, device: torch.device, command: str | None = None
-) -> dict[str, Any]:
+def provenance(config: Config[SystemConfig], step: int, device: torch.device) -> dict[str, Any]:
     """Where weights come from: enough to make them again.
 
     A training adds `seconds`, its time over all resumptions, and `side_by_side`, the most runs trained together.
     """
     hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
     return {
-        "command": command or command_line(),
+        "command": command_line(),
         "commit": commit(),
         "seed": config.train.seed,
         "step": step,
@@ -143,10 +141,10 @@ def read(path: Path) -> Checkpoint:
 
 def find(name_or_path: str | Path) -> Path:
     """A shipped name, a run folder or a file, as a file."""
-    shipped = WEIGHTS / f"{name_or_path}.safetensors"
-    if shipped.is_file():
-        return shipped
     path = Path(name_or_path)
+    shipped = WEIGHTS / f"{path}.safetensors"
+    if path.name == str(path) and shipped.is_file():
+        return shipped
     if path.is_dir():
         return path / MODEL_FILE
     if not path.exists():
@@ -177,9 +175,9 @@ def fill(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = None) -> None:
-    """Write a model's weights; `config` is the whole run's, where there is one."""
+    """Write a model's weights; `config` is the whole run's (none given: of the run that it was loaded from)."""
     scene = SceneConfig(frame=model.config.frame)
-    whole = config or Config(model=model.config, scene=scene, test=scene)
+    whole = config or model.run or Config(model=model.config, scene=scene, test=scene)
     origin = provenance(whole, 0, next(model.parameters()).device)
     write(Path(path), dict(model.state_dict()), whole, origin)
 
@@ -203,6 +201,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: in
             raise InputError(f"slots is {slots}: weights {name_or_path} are of a {config.system}, which has none.")
         config = replace(config, slots=slots)
     model = systems.build(config)
+    model.run = replace(checkpoint.config, model=config)
     fill(model, {name: tensor.float() for name, tensor in checkpoint.weights.items()}, path)
     return model.to(pick_device(device)).eval()
 

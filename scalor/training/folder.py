@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from scalor.config import Config, SystemConfig
 from scalor.errors import InputError
-from scalor.files import open_folder
+from scalor.files import alone_in, open_folder
 from scalor.training import checkpoint
 from scalor.training.step import TrainingStep
 
@@ -40,9 +40,24 @@ def claim_all(folders: Sequence[Path], resume: bool) -> None:
 
 def claim(folder: Path, resume: bool) -> None:
     """The run's folder, writable, and not another run's."""
-    if not resume and (folder / checkpoint.RESUME_FILE).exists():
+    begun, weights = ((folder / name).exists() for name in (checkpoint.RESUME_FILE, checkpoint.MODEL_FILE))
+    if begun and not resume:
         raise InputError(f"folder {folder} already holds a run: add --resume to go on, or choose another --out.")
+    if weights and not begun:
+        raise InputError(
+            f"folder {folder} holds weights without their {checkpoint.RESUME_FILE}, so they cannot be gone on from "
+            "and would be written over: move them away, or choose another --out."
+        )
     open_folder(folder)
+
+
+@contextmanager
+def alone_in_all(folders: Sequence[Path]) -> Iterator[None]:
+    """Keeps other processes from training into the folders meanwhile."""
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(alone_in(folder))
+        yield
 
 
 def write_config(folder: Path, config: Config[SystemConfig]) -> None:

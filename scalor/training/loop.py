@@ -23,7 +23,7 @@ from scalor.interface import Model
 from scalor.schedule import anneals
 from scalor.signals import stop_signals
 from scalor.training import checkpoint, guards
-from scalor.training.folder import History, Log, claim_all, read_saved, restore, save, write_config
+from scalor.training.folder import History, Log, alone_in_all, claim_all, read_saved, restore, save, write_config
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
 from scalor.training.warming import warming
@@ -109,6 +109,7 @@ def train_together(
     clock, side_by_side = Clock(device), min(together, len(jobs))
     waiting, live, outcomes = list(range(len(jobs))), dict[int, Lane](), dict[int, Outcome]()
     with (
+        alone_in_all([job.folder for job in jobs]),
         stop_signals() as stop,
         progress_bars(jobs, quiet) as bars,
         warming([job.config for job in jobs], device, quiet) as warm,

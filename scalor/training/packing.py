@@ -16,7 +16,7 @@ LARGEST = 127
 def pack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     packed = {}
     for name, tensor in tensors.items():
-        if tensor.numel() <= SMALL:
+        if tensor.ndim < 2 or tensor.numel() <= SMALL:
             packed[name] = tensor.half()
             continue
         rows = tensor.float().flatten(1)

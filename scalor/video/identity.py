@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from scalor.evaluation.matching import box_ious
-from scalor.linking import Detections, Followed, Habits, Linker
+from scalor.linking import Detections, Habits, Linker
 from scalor.tracks import Tracks
 
 SAME_PLACE = 0.4
@@ -34,8 +34,6 @@ class Identities:
         x0, y0, x1, y1 = view
         self.corner = np.array([x0, y0, x0, y0])
         self.linker = Linker(object_size, (y1 - y0, x1 - x0), HABITS)
-        self.known: Int[np.ndarray, " K"] = np.zeros(0, int)
-        """Objects that were told of before and are still followed."""
 
     def step(self, tracks: Tracks) -> Tracks:
         """The next frame, in pixels of the video, without doubles."""
@@ -48,16 +46,10 @@ class Identities:
             id=told.id,
             box=told.box + self.corner,
             presence=np.append(tracks.presence, PREDICTED_PRESENCE)[row],
-            discovered=self.first_told(told),
+            discovered=told.new,
             size=tracks.size,
             masks=None if tracks.masks is None else chosen(tracks.masks, row),
         )
-
-    def first_told(self, told: Followed) -> Bool[np.ndarray, " K"]:
-        """Those that are told of for the first time."""
-        new = ~np.isin(told.id, self.known)
-        self.known = np.intersect1d(np.append(self.known, told.id), self.linker.followed.id)
-        return new
 
 
 def without_doubles(tracks: Tracks, usual: Float[np.ndarray, "N 2"]) -> Tracks:

@@ -1,5 +1,9 @@
 """A whole video tracked: one pass over its frames, in memory that does not grow with its length.
 
+>>> tracks = scalor.track("ants.mp4", weights="runs/ants")
+
+And with all files that the command writes:
+
 >>> video = open_video("ants.mp4", Selection(region=(0, 0, 640, 480)))
 >>> with ResultFolder("tracked", video.full_size, video.fps) as results:
 ...     track_video(scalor.load("shapes-md"), video, results)
@@ -9,6 +13,8 @@ import math
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,11 +28,13 @@ from scalor.fitting.surveying import empty_scene
 from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
-from scalor.perspective import FLAT, sizes_at
-from scalor.tracks import Tracks
+from scalor.perspective import sizes_at
+from scalor.tracks import Tracks, join_tracks
+from scalor.training import checkpoint
 from scalor.video.identity import Identities, without_doubles
 from scalor.video.lens import Lens
-from scalor.video.reading import Video
+from scalor.video.reading import Video, open_video
+from scalor.video.selection import Selection
 from scalor.video.sharpening import Sharpener
 from scalor.video.shrinking import shrunken_size
 from scalor.video.sources import Frame, Picture
@@ -41,30 +49,50 @@ class Streaming(Protocol):
     def stream(self, frames: Iterable[object]) -> Iterator[Tracks]: ...
 
 
+def track(
+    video: str | Path,
+    weights: str | Path,
+    region: tuple[int, int, int, int] | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    stride: int | None = None,
+    device: str = "auto",
+    quiet: bool = False,
+) -> Tracks:
+    """Every object of a video, as `scalor track` finds it: frames are those of the video, boxes in its pixels."""
+    config = checkpoint.read(checkpoint.find(weights)).config
+    opened = open_video(video, Selection(region, start, end, stride or config.scene.stride))
+    tracker = checkpoint.load_tracker(weights, device, slots_for(config, opened))
+    return join_tracks(
+        [
+            replace(tracks, frame=np.full_like(tracks.frame, frame.index))
+            for frame, tracks in tqdm(
+                follow(tracker, opened), total=opened.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet
+            )
+        ]
+    )
+
+
 def track_video(
     tracker: Streaming,
     video: Video,
     results: ResultFolder,
-    scene: SceneConfig | None = None,
     quiet: bool = False,
     raw: bool = False,
 ) -> None:
     """Tracks every frame of the video and hands it to the results at once, with a progress bar unless `quiet`.
 
-    `scene` says how the tracker's model saw the video that it was fitted to, if it was. Ids of models of a still
-    camera are made to last, unless `raw`.
+    Ids of models of a still camera are made to last, unless `raw`.
     """
     with tqdm(total=video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
-        for frame, tracks in follow(tracker, video, results.masks, scene, raw):
+        for frame, tracks in follow(tracker, video, results.masks, raw):
             results.add(frame.picture, frame.seconds, frame.index, tracks)
             bar.update()
 
 
-def follow(
-    tracker: Streaming, video: Video, masks: bool = False, scene: SceneConfig | None = None, raw: bool = False
-) -> Iterator[tuple[Frame, Tracks]]:
+def follow(tracker: Streaming, video: Video, masks: bool = False, raw: bool = False) -> Iterator[tuple[Frame, Tracks]]:
     """Every frame with its whole picture, and what was seen in it, in pixels of the original video."""
-    lens = lens_for(tracker, video, scene)
+    lens = lens_for(tracker, video)
     tidy = None if raw else tidy_for(tracker, lens)
     waiting: deque[Frame] = deque()
 
@@ -78,14 +106,14 @@ def follow(
         yield frame, tidy.step(seen, frame.picture) if tidy else seen
 
 
-def lens_for(tracker: Streaming, video: Video, scene: SceneConfig | None = None) -> Lens:
-    """Through which the tracker looks at the video."""
+def lens_for(tracker: Streaming, video: Video) -> Lens:
+    """Through which the tracker looks at the video: a model, as it looked at the one that it was fitted to."""
     if not isinstance(tracker, SCALOR):
         return Lens(video.full_size, video.selection.region)
+    scene = tracker.run.scene if tracker.run else SceneConfig()
     still = empty_scene(video) if tracker.config.still else None
-    scale, contrast = (scene.scale, scene.contrast) if scene else (1.0, 1.0)
-    perspective = scene.perspective if scene else FLAT
-    return Lens(video.full_size, video.selection.region, tracker.config.cell, scale, still, contrast, perspective)
+    region, cell = video.selection.region, tracker.config.cell
+    return Lens(video.full_size, region, cell, scene.scale, still, scene.contrast, scene.perspective)
 
 
 class Tidy:

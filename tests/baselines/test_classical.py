@@ -110,6 +110,19 @@ def test_motion_is_found_before_a_background_that_stands_still() -> None:
     np.testing.assert_allclose(late.box, [(4 * t, 10, 4 * t + 8, 18) for t in range(8, 12)], atol=1.5)
 
 
+def test_an_object_is_discovered_once_where_it_is_first_told_of() -> None:
+    """One is there from the start; two come in later, when a track is told of only after some proof."""
+    there, late, later = (
+        [(left - max(0, t - entry), y) for t in range(50)]
+        for left, entry, y in ((56, 0, 4), (64, 20, 16), (64, 30, 28))
+    )
+    tracks = tracker("motion").track(film([(there, RED), (late, GREEN), (later, GREEN)], 50))
+    told = list(zip(tracks.id.tolist(), tracks.frame.tolist(), strict=True))
+    first = {number: min(frame for other, frame in told if other == number) for number, _ in told}
+    assert sum(frame > 20 for frame in first.values()) == 2
+    assert [row for row, new in zip(told, tracks.discovered, strict=True) if new] == list(first.items())
+
+
 def test_a_given_background_is_taken_away() -> None:
     background = np.full((3, 40, 64), 0.5, dtype=np.float32)
     frames = np.tile(background, (5, 1, 1, 1))

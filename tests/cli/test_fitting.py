@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalor.cli.fitting import name_of
 from scalor.data.footage import Frames
+from scalor.errors import InputError
 
 from .conftest import Say
 
@@ -43,6 +45,23 @@ def test_a_fit_goes_on_where_it_stopped_and_is_not_written_over(say: Say, film: 
     assert "go on with --resume" in say("fit", film, "--out", "mine", *SMALL).complaint
     again = say("fit", film, "--out", "mine", "--resume", "--json", "--device", "cpu").document
     assert again["step"] == 6
+
+
+def test_a_fit_that_goes_on_takes_no_other_settings(say: Say, film: Path) -> None:
+    assert say("fit", film, "--out", "mine", *SMALL).code == 0
+    for words in (["--steps", "12"], ["--object-size", "9x9"], ["--end", "2"], ["--model.sigma", "0.1"]):
+        assert f"{words[0]} is given with --resume" in say("fit", film, "--out", "mine", "--resume", *words).complaint
+    assert "folder other holds no run to go on with" in say("fit", film, "--out", "other", "--resume").complaint
+    assert not Path("other").exists()
+
+
+def test_a_run_is_called_after_its_video() -> None:
+    assert name_of("films/walkers.mp4") == "walkers"
+    assert name_of("films/ants/*.png") == "ants"
+    assert name_of("films/ants/") == "ants"
+    for video in (".", "*.png", ".."):
+        with pytest.raises(InputError, match="choose its folder with --out"):
+            name_of(video)
 
 
 @pytest.mark.parametrize(

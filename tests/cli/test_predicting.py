@@ -33,6 +33,9 @@ def test_by_default_the_future_begins_where_the_video_ends(say: Say, weights: Pa
         (["--observe", "9"], "--observe is 9"),
         (["--at", "0"], "has 0 frames before"),
         (["--weights", "nowhere"], "weights 'nowhere'"),
+        (["--seconds", "nan"], "'nan' must be a number of seconds above 0"),
+        (["--seconds", "inf"], "'inf' must be a number of seconds above 0"),
+        (["--seconds", "-1"], "'-1' must be a number of seconds above 0"),
     ],
 )
 def test_what_cannot_be_is_refused(

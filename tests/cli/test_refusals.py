@@ -78,6 +78,8 @@ TRAIN = ["train", "shapes-tiny", "--out", "run", "--resume"]
         ([*TRAIN, "--model.sigma=-1"], ["model.sigma is -1", "positive"]),
         ([*TRAIN, "--model.grid", "5x5"], ["model.frame is (32, 32)", "multiple of the 5 cells"]),
         ([*TRAIN, "--model.frame", "[32]"], ["model.frame is [32]", "give 2 values"]),
+        ([*TRAIN, "--model.grid", "5.x"], ["model.grid is '5.x'"]),
+        ([*TRAIN, "--model.object_size", "07x.0"], ["model.object_size is (7.0, 0.0)"]),
         ([*TRAIN, "--scene.frame", "33x32"], ["scene.frame is (33, 32)", "8 px cells"]),
         ([*TRAIN, "--train.steps", "-5"], ["train.steps is -5", "at least 1"]),
         ([*TRAIN, "--train.learning_rate", "NaN"], ["train.learning_rate is nan", "positive and finite"]),
@@ -359,6 +361,11 @@ def test_a_disk_that_fills_up_while_tracking(
 
     monkeypatch.setattr(TrackTables, "add", full)
     refused((["track", videos["npy"], "--weights", "run", "--out", "out"], ["No space left on device"]))
+
+
+def test_a_video_is_not_gone_on_from_with_weights_that_need_its_empty_scene(say: Say) -> None:
+    write_video("seen.mp4", np.zeros((3, 32, 32, 3), np.uint8), 10)
+    assert "`scalor predict seen.mp4 --weights pets`" in say("generate", "seen.mp4", "--weights", "pets").complaint
 
 
 @pytest.mark.parametrize("command", ["track", "generate"])

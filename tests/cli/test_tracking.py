@@ -55,6 +55,12 @@ def test_track_is_the_same_for_the_command_line_and_the_library(
     assert [(row["frame"], row["id"]) for row in rows] == list(zip(tracks.frame, tracks.id + 1, strict=True))
     boxes = [[row[name] for name in ("x0", "y0", "x1", "y1")] for row in rows]
     np.testing.assert_allclose(boxes, tracks.box, atol=6e-4)
+    whole = scalor.track(videos["npy"], weights, quiet=True)
+    assert np.array_equal(whole.frame, tracks.frame)
+    assert np.array_equal(whole.id, tracks.id)
+    np.testing.assert_allclose(whole.box, tracks.box, atol=1e-3)
+    every_other = scalor.track(videos["npy"], weights, start=0.1, stride=2, quiet=True)
+    assert set(every_other.frame.tolist()) == {1, 3, 5}
     masks = json.loads(Path("tracked/masks.json").read_text())["annotations"]
     assert tracks.masks is not None
     for annotation, mask in zip(masks, tracks.masks, strict=True):

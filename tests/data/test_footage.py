@@ -113,6 +113,14 @@ def test_the_same_number_is_the_same_clip_in_any_batch(config: SceneConfig) -> N
         assert torch.equal(footage.clips(torch.tensor([number]), 3).frames[0], together[number])
 
 
+def test_longer_clips_than_the_scenes_are_made_for_are_refused(config: SceneConfig) -> None:
+    """They would run into another stretch, or past the last frame."""
+    scenes = Scenes(config, 0)
+    assert scenes.clips(0, 2, config.length).frames.shape[1] == config.length
+    with pytest.raises(InputError, match=f"length is {config.length + 1}: .* at most scene.length {config.length}"):
+        scenes.clips(0, 2, config.length + 1)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -153,7 +153,7 @@ def test_a_frame_is_the_same_whatever_the_length(station: Path) -> None:
     long, short = scenes.clips(0, 3), scenes.clips(0, 3, length=2)
     torch.testing.assert_close(long.frames[:, :2], short.frames)
     assert torch.equal(long.truth.id[:, :2], short.truth.id)
-    with pytest.raises(InputError, match=r"length is 7: .* at most scene.length 6; raise it"):
+    with pytest.raises(InputError, match=r"length is 7: .* at most scene.length 6; ask for fewer"):
         scenes.clips(0, 3, length=7)
 
 

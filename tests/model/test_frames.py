@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from scalor.errors import InputError
-from scalor.model.frames import check_frames
+from scalor.model.frames import check_frame, check_frames
 from scalor.model.scalor import SCALOR
 
 from .worlds import tiny_model
@@ -106,6 +106,31 @@ def test_pixels_of_exactly_0_and_1_are_fine() -> None:
     frames = clip(2, 3, 8, 8, value=0.0)
     frames[1] = 1
     assert check_frames(frames, CELL).max() == 1
+
+
+ONE: dict[str, tuple[object, str]] = {
+    "a list": ([1.0], "frame is a list: give a numpy array or a torch tensor [3, H, W]."),
+    "no colours": (clip(16, 24), "frame has shape [16, 24]: give one frame, [3, H, W]."),
+    "a clip": (clip(4, 3, 16, 24), "frame has shape [4, 3, 16, 24]: give one frame, [3, H, W]."),
+    "above one": (
+        clip(3, 16, 24, value=2),
+        "frames ranges from 2 to 2: pixels must lie in [0, 1]; divide 8-bit values by 255.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("frame", "sentence"), ONE.values(), ids=ONE)
+def test_a_bad_frame_of_a_stream_is_refused_in_one_sentence(frame: object, sentence: str) -> None:
+    with pytest.raises(InputError) as error:
+        check_frame(frame, CELL)
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("channels", [3, 7])
+def test_a_good_frame_of_a_stream_comes_back_as_one_of_a_single_clip(channels: int) -> None:
+    given = np.random.default_rng(0).random((channels, 16, 24), np.float32)
+    for frame in (given, torch.from_numpy(given)):
+        assert torch.equal(check_frame(frame, CELL, channels), torch.from_numpy(given)[None])
 
 
 @pytest.mark.parametrize("call", [SCALOR.track, SCALOR.reconstruct, SCALOR.log_likelihood, SCALOR.object_pictures])

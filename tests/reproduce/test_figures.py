@@ -1,6 +1,7 @@
 """Every figure is drawn, with the rows and columns it promises, from tiny models that were never trained."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,20 @@ from scalor.data.clip import Clip, Truth
 from scalor.data.mnist import Digits
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR
-from scalor.presets import PRESETS
+from scalor.presets import PRESETS, get_preset
 from scalor.reproduce import figures
-from scalor.reproduce.figures import FIGURES, crossing, gallery, label_maps, owned, renamed, truth_tracks, watch
+from scalor.reproduce.figures import (
+    FIGURES,
+    crossing,
+    draw_all,
+    gallery,
+    label_maps,
+    owned,
+    renamed,
+    truth_tracks,
+    watch,
+)
+from scalor.training import checkpoint
 from scalor.visual import colors_of
 from scalor.visual.strips import RED
 from tests.model.worlds import squares, tiny_model
@@ -131,6 +143,19 @@ def test_what_is_missing_is_said_in_a_sentence_and_nothing_is_written(name: str,
     with pytest.raises(InputError, match=sentence):
         FIGURES[name].draw({}, tmp_path, tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_another_training_costs_its_own_figures_alone(tmp_path: Path) -> None:
+    config = replace(get_preset("shapes-length"), train=replace(get_preset("shapes-length").train, batch=3))
+    origin = checkpoint.provenance(config, config.train.steps, torch.device("cpu"))
+    folder = tmp_path / "runs" / "shapes-length-seed0"
+    folder.mkdir(parents=True)
+    checkpoint.write(folder / checkpoint.MODEL_FILE, SCALOR(config.model).state_dict(), config, origin)
+    put(tmp_path, "generation", "shapes-md", forecast=FORECAST)
+    drawn, left_out = draw_all(tmp_path / "runs", tmp_path, tmp_path / "out", torch.device("cpu"))
+    assert [path.stem for path in drawn] == ["prediction"]
+    (sentence,) = (sentence for sentence in left_out if sentence.startswith("length:"))
+    assert "train.batch" in sentence
 
 
 def test_every_object_keeps_its_cell_in_its_colour_while_it_is_there() -> None:

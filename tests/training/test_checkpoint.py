@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -135,6 +136,21 @@ def test_a_run_folder_and_a_shipped_name_find_their_file(
     monkeypatch.setattr(checkpoint, "WEIGHTS", saved.parent)
     assert checkpoint.find("model") == saved
     assert differing(dict(scalor.load("model").state_dict()), dict(model.state_dict())) == []
+
+
+def test_a_shipped_name_is_a_bare_name(saved: Path) -> None:
+    """A folder with packed weights of its name beside it is itself."""
+    beside = saved.parent.with_suffix(".safetensors")
+    beside.write_bytes(b"packed")
+    assert checkpoint.find(saved.parent.resolve()) == saved.resolve()
+
+
+def test_a_loaded_model_is_saved_with_the_settings_of_its_run(tmp_path: Path) -> None:
+    for name in ("shapes-vhd", "pets"):
+        scalor.save(scalor.load(name, slots=5), tmp_path / "copy.safetensors")
+        shipped = checkpoint.read(checkpoint.find(name)).config
+        copy = checkpoint.read(tmp_path / "copy.safetensors").config
+        assert copy == replace(shipped, model=replace(shipped.model, slots=5))
 
 
 def test_a_model_can_be_given_other_slots(saved: Path, model: SCALOR) -> None:

@@ -19,7 +19,6 @@ def said(config: Config = CONFIG, step: int = PATIENCE, **metrics: float) -> lis
 def test_a_healthy_run_is_not_disturbed() -> None:
     assert said() == []
     assert said(objects=0.31, turned_away=0.05, crowded_out=0.5) == []
-    assert said(discovered=3.5) == []
 
 
 @pytest.mark.parametrize(
@@ -56,6 +55,13 @@ def test_a_background_is_the_first_suspect() -> None:
     over_textures = replace(CONFIG, model=replace(CONFIG.model, background=True))
     assert "the background explains everything" in said(over_textures, objects=0.0)[0]
     assert "nothing is found" in said(objects=0.0)[0]
+
+
+def test_in_longer_sequences_half_of_the_objects_found_anew_are_too_many() -> None:
+    for length, sentences in ((2, 0), (3, 0), (4, 1), (10, 1)):
+        config = replace(CONFIG, train=replace(CONFIG.train, lengths=((0, length),)))
+        assert len(said(config, discovered=2.1)) == sentences
+        assert said(config, discovered=1.9) == []
 
 
 def test_in_single_frames_everything_is_found_anew() -> None:

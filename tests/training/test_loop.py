@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from torch import Tensor
 
 from scalor import SCALOR, InputError, load
+from scalor.files import alone_in
 from scalor.training import checkpoint, folder, guards, loop
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
@@ -79,6 +81,21 @@ def test_the_same_seed_gives_the_same_log_and_another_does_not(whole: Path, tmp_
 
 
 # Folders ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_weights_that_cannot_be_gone_on_from_are_not_overwritten(whole: Path, tmp_path: Path, resume: bool) -> None:
+    shutil.copy(whole / checkpoint.MODEL_FILE, tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="holds weights without their resume"):
+        run(tiny(), tmp_path, resume)
+    assert contents(tmp_path) == before
+
+
+def test_two_processes_do_not_train_into_one_folder(tmp_path: Path) -> None:
+    with alone_in(tmp_path), pytest.raises(InputError, match="is being written by another run: wait for it"):
+        run(tiny(), tmp_path)
+    assert run(tiny(), tmp_path, resume=True).step == 6
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(whole: Path) -> None:

@@ -30,6 +30,13 @@ def test_a_row_of_zeros_stays_zero() -> None:
     assert torch.equal(back, torch.zeros(2, SMALL))
 
 
+def test_a_long_vector_has_no_rows_and_keeps_half_precision() -> None:
+    vector = torch.linspace(-1, 1, SMALL + 1)
+    (back,) = unpack(pack({"bias": vector})).values()
+    assert back.dtype == torch.float16
+    torch.testing.assert_close(back.float(), vector, rtol=1e-3, atol=1e-4)
+
+
 def test_tensors_that_are_not_packed_stay_as_they_are() -> None:
     tensors = {"a": torch.randn(3), "training/b": torch.arange(4)}
     assert unpack(tensors).keys() == tensors.keys()
