@@ -310,6 +310,7 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         eagerness=8.0,
     )
     # One more object is taken for granted at first and doubted later: without it nothing is ever found (docs/log.md).
+    # Slowly: at 5e-4 its hidden states saturate, and all its objects look at one place for good (docs/log.md).
     # Single frames for long: its objects come to look at different places one by one. Long sequences late and briefly:
     # their steps take as long as all their objects one after the other.
     steps, longest = 2 * config.train.steps, max(frames for _, frames in config.train.lengths)
@@ -317,6 +318,7 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
     train = replace(
         config.train,
         steps=steps,
+        learning_rate=1e-4,
         lengths=tuple((round(share * steps), frames) for share, frames in shares if frames <= longest),
         presence_prior=(1 - 1e-6, 0.5, steps // 2),
         clip_usual=3.0,

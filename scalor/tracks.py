@@ -22,7 +22,7 @@ class Tracks:
     presence: Float[np.ndarray, " N"]
     """How sure the model is that the object is there, 0 to 1."""
     discovered: Bool[np.ndarray, " N"]
-    """Whether the object was found in this very frame rather than followed from the one before."""
+    """Whether the object is told of for the first time, rather than followed from a frame before."""
     size: tuple[int, int]
     masks: Bool[np.ndarray, "N H W"] | None = None
     """The pixels that show the object (hidden parts excluded), when asked for."""

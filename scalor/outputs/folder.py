@@ -31,7 +31,7 @@ FILES = {
     "report.html": "this page",
     "overlay.mp4": "the video with boxes, ids and trails; a white dot marks an object just discovered",
     "tracks.csv": "one row per object and frame: frame in the original video (from 0), seconds, id (from 1), box x0 y0 "
-    "x1 y1 and centre x y in pixels of the original video, confidence (0 to 1), discovered in this frame (0 or 1)",
+    "x1 y1 and centre x y in pixels of the original video, confidence (0 to 1), discovered (1 where first told of)",
     "tracks.parquet": "the same columns, in full precision",
     "tracks_mot.txt": "MOTChallenge text: frame and id (from 1), left, top, width, height, confidence, -1, -1, -1",
     "tracks_napari.csv": "for napari's Tracks layer: track_id, t (frame in the original video), y, x, by id and t",

@@ -67,8 +67,8 @@ def readme_part(documents: Sequence[Document]) -> str:
     """The tracking table in short, and the way to all the others."""
     own = [document for document in documents if document["table"] == "tracking"]
     more = (
-        "Likelihood beside VRNN, SQAIR and a sequential VAE, ablation, generation, efficiency, generalisation, a "
-        "semi-synthetic replay of Grand Central: [docs/results.md](docs/results.md)."
+        "Likelihood beside other systems, ablation, generation, efficiency, generalisation, a semi-synthetic replay of "
+        "Grand Central, each as far as it is measured: [docs/results.md](docs/results.md)."
     )
     made = (
         [f"{brief(own)} Commands and commits: [docs/results.md](docs/results.md)."] if own else origin(own, "tracking")

@@ -196,7 +196,8 @@ def ablation(documents: Sequence[Document]) -> list[str]:
         *table([*head, "in the paper"], rows),
         "",
         "6-36 shapes, at the end of training; the curves over training are in the result files. The paper's words: "
-        f"its {paper.CURVES_SOURCE} (a, b) and the text around it.",
+        f"its {paper.CURVES_SOURCE} (a, b) and the text around it. Where ours differ, and why that may be: "
+        "[log.md](log.md), the recipe, part three.",
     ]
 
 

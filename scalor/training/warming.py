@@ -75,9 +75,16 @@ def compile_apart(text: str, device: torch.device) -> "subprocess.Popen[str]":
 
 
 def short(config: Config[Any]) -> Config[Any]:
-    """The same model, batch and precision on two frames of anything with as many channels: what is compiled depends on
-    no more."""
-    train = TrainConfig(steps=1, batch=config.train.batch, precision=config.train.precision, lengths=((0, 2),))
+    """The same model, batch, precision and first way of gradients on two frames of anything with as many channels: what
+    is compiled depends on no more."""
+    asked = config.train
+    train = TrainConfig(
+        steps=1,
+        batch=asked.batch,
+        precision=asked.precision,
+        lengths=((0, 2),),
+        gradients_through_time=asked.gradients_through_time,
+    )
     plain = SceneConfig(frame=config.scene.frame, length=2)
     scene = replace(config.scene, length=2) if config.scene.gives_still else plain
     return replace(config, scene=scene, test=scene, train=train)

@@ -8,6 +8,7 @@ import torch
 
 from scalor.config import Config
 from scalor.presets import get_preset
+from scalor.schedule import anneals
 from scalor.training import warming
 
 from .tiny import tiny
@@ -73,6 +74,9 @@ def test_what_is_compiled_has_the_model_batch_and_precision_of_the_training() ->
         config.train.precision,
     )
     assert Config.from_dict(short.to_dict()) == short
+    for preset in ("shapes-md", "grand-central"):  # where gradients end at each frame, another graph is compiled
+        config = get_preset(preset)
+        assert anneals(warming.short(config).train, 0).cut_gradients == anneals(config.train, 0).cut_gradients
 
 
 def test_frames_of_a_video_are_compiled_for_with_the_still_scene_behind_them() -> None:
