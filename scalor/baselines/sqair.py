@@ -25,7 +25,7 @@ D steps of discovery, L latents, P glimpse side. A box is (x, y, w, h): centre a
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -56,9 +56,8 @@ SHARP, BROAD, LOOSE = 2.0, 0.5, -0.5
 """Moves start with a standard deviation of 0.05 (published: a bias of -3), discoveries with 0.2: the particles of a
 clip then look at different places, and their weights tell which was right. Appearances start with 0.5: a new object
 must not cost more than it can be worth."""
-DISCOVERY_BIAS, PROPAGATION_BIAS, PRIOR_BIAS = 5.0, 5.0, 10.0
-"""Presence logits at the start: objects are likely, and those that are there stay. The first is as in the comparison
-of SILOT (published: 1)."""
+DISCOVERY_BIAS, PROPAGATION_BIAS, PRIOR_BIAS = 4.0, 5.0, 10.0
+"""Presence logits at the start: objects are likely, and those that are there stay (the first as published: 1)."""
 PRESENCE_PRIOR = 0.75
 """Prior probability of one more discovery in the first frame, as published."""
 DARK = 4.0
@@ -225,6 +224,29 @@ def has_room(room: Float[Tensor, "R 1"], steps: int) -> Float[Tensor, "R D"]:
     return (torch.arange(steps, device=room.device) < room).float()
 
 
+def walled(numbers: Tensor, limit: float) -> Tensor:
+    """Numbers within a limit either way. A loss can pull one back from the wall, and cannot push it further: behind a
+    tanh a prior that pushes for thousands of steps would take it where no gradient leads back from."""
+    kept: Tensor = Walled.apply(numbers, limit)  # type: ignore[no-untyped-call]
+    return kept
+
+
+class Walled(torch.autograd.Function):
+    """See `walled`."""
+
+    @staticmethod
+    def forward(ctx: Any, numbers: Tensor, limit: float) -> Tensor:
+        ctx.save_for_backward(numbers)
+        ctx.limit = limit
+        return numbers.clamp(-limit, limit)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (numbers,) = ctx.saved_tensors
+        outward = (numbers.abs() >= ctx.limit) & (numbers * gradient < 0)
+        return gradient.masked_fill(outward, 0), None
+
+
 def mlp(*widths: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for i, o in pairwise(widths):
@@ -344,7 +366,7 @@ class Discovery(nn.Module):
         made = []
         for step in range(steps):
             hidden = (entered + self.recur(torch.cat([hidden, latent], -1))).float().tanh()
-            logits = self.limit * ((self.presence(hidden).float() + DISCOVERY_BIAS) / self.limit).tanh()
+            logits = walled(self.presence(hidden).float() + DISCOVERY_BIAS, self.limit)
             going = going * draw.choose(logits) * free[:, step, None]
             where = normal(self.where(hidden), torch.zeros_like(latent[:, :4]), BROAD)
             z_where = draw.normal(where)
