@@ -307,9 +307,11 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         discoveries=min(most, 3),
         object_size=config.model.object_size,
         sigma=config.model.sigma,
+        discovery_limit=2.5,
         eagerness=8.0,
     )
     # One more object is taken for granted at first and doubted later: without it nothing is ever found (docs/log.md).
+    # And never taken for certain: those that matter must come first.
     # Slowly: at 5e-4 its hidden states saturate, and all its objects look at one place for good (docs/log.md).
     # Single frames for long: its objects come to look at different places one by one. Long sequences late and briefly:
     # their steps take as long as all their objects one after the other.
@@ -320,7 +322,7 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         steps=steps,
         learning_rate=1e-4,
         lengths=tuple((round(share * steps), frames) for share, frames in shares if frames <= longest),
-        presence_prior=(1 - 1e-6, 0.5, steps // 2),
+        presence_prior=(1 - 1e-6, 0.3, steps // 4),
         clip_usual=3.0,
         clip_object=3.0,
     )

@@ -14,6 +14,7 @@ Where we depart from the publication, and why:
   be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
 - Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
   quarter of the frame, or shrink until they have no gradient.
+- Objects that are there and draw nothing are not told of: slots are filled by such ones more often than left empty.
 - Discovery starts with a broad posterior of z_where (see BROAD): in short runs on one small object, 300 steps so left
   half the error that 500 steps with the published width left.
 - Colour frames; one hidden layer in the heads; the image encoder is a small convolutional one; Adam, as for all.
@@ -62,6 +63,8 @@ PRESENCE_PRIOR = 0.75
 """Prior probability of one more discovery in the first frame, as published."""
 DARK = 4.0
 """Glimpses start dark: a logit of -4 a pixel. A canvas that is too bright would teach the model to draw nothing."""
+SHOWN = 0.1
+"""An object of which no pixel is as bright as this shows nothing, and is not told of."""
 
 
 @dataclass(frozen=True)
@@ -685,10 +688,11 @@ class SQAIR(Tracker):
         """Boxes are around what is drawn: pixels at least half as bright as the object's brightest."""
         glimpses = self.pictures(scene)
         brightness = glimpses.amax(2, keepdim=True)  # [B, N, 1, P, P]
-        shape = brightness / brightness.amax((-1, -2), keepdim=True).clamp(min=1e-6)
+        brightest = brightness.amax((-1, -2), keepdim=True)
+        shape = brightness / brightest.clamp(min=1e-6)
         where = self.appearance.box(scene.latent[..., :4])
         return Sighting(
-            scene.id,
+            torch.where(brightest[..., 0, 0, 0] >= SHOWN, scene.id, -1),
             tight_box(shape, where),
             scene.presence[..., 0],
             scene.discovered[..., 0] > 0,

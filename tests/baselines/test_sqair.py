@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from scalor import kernels
 from scalor.baselines.sqair import (
+    DARK,
     PRESENCE_PRIOR,
     SQAIR,
     Likely,
@@ -55,6 +56,7 @@ def tiny_model(discovery: float = 0.0, propagation: float = 0.0, **changes: Any)
         torch.manual_seed(0)
         model = SQAIR(SQAIRConfig(**{**TINY, **changes})).eval()
     with torch.no_grad():
+        model.appearance.decoder[-1].bias += DARK  # untrained glimpses are too dark to be told of
         model.discovery.presence[-1].bias += discovery
         model.propagation.presence[-1].bias += propagation
     return model
@@ -256,6 +258,14 @@ def test_there_are_never_more_objects_than_slots() -> None:
     assert (numbers["objects"] == 3).all()
 
 
+def test_objects_that_draw_nothing_are_not_told_of() -> None:
+    model, frames = tiny_model(discovery=40.0, propagation=40.0), video()
+    assert len(model.track(frames)) == 2 * 4 * 3
+    with torch.no_grad():
+        model.appearance.decoder[-1].bias -= 2 * DARK
+    assert len(model.track(frames)) == 0
+
+
 def test_sizes_keep_to_their_range_and_gradients_stay_numbers_however_far_z_where_drifts() -> None:
     eye = fickle_model(object_size=(8.0, 6.0), size_range=0.25).appearance
     z_where = torch.tensor([[[0.1, -0.2, -300.0, 300.0]]], requires_grad=True)
@@ -291,7 +301,7 @@ def test_cut_gradients_leave_the_bound_as_it_is() -> None:
 
 
 def test_evened_gradients_leave_the_bound_as_it_is_and_change_what_is_learned() -> None:
-    model, frames = fickle_model(), video()
+    model, frames = fickle_model(), video(clips=8)
     noise = noise_for(model, frames)
     bounds = [model.bound(frames, noise, NOW._replace(clip_object=times)).elbo for times in (0.0, 1e9, 1.01)]
     plain, far, near = (
