@@ -307,12 +307,9 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         discoveries=min(most, 3),
         object_size=config.model.object_size,
         sigma=config.model.sigma,
-        discovery_limit=2.5,
+        discovery_limit=2.5,  # one more object is never certain: those that matter must come first
         eagerness=8.0,
     )
-    # One more object is taken for granted at first and doubted later: without it nothing is ever found (docs/log.md).
-    # And never taken for certain: those that matter must come first.
-    # Slowly: at 5e-4 its hidden states saturate, and all its objects look at one place for good (docs/log.md).
     # Single frames for long: its objects come to look at different places one by one. Long sequences late and briefly:
     # their steps take as long as all their objects one after the other.
     steps, longest = 2 * config.train.steps, max(frames for _, frames in config.train.lengths)
@@ -320,8 +317,10 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
     train = replace(
         config.train,
         steps=steps,
+        # At 5e-4 its hidden states saturate, and all its objects look at one place for good (docs/log.md).
         learning_rate=1e-4,
         lengths=tuple((round(share * steps), frames) for share, frames in shares if frames <= longest),
+        # One more object is taken for granted at first and doubted later: without it nothing is ever found.
         presence_prior=(1 - 1e-6, 0.3, steps // 4),
         clip_usual=3.0,
         clip_object=3.0,

@@ -1,4 +1,4 @@
-"""Gradients from later frames: no object gets far more than objects usually do."""
+"""No object gets far more gradient from later frames than objects usually do, and a limit can be left again."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from scalor.gradients import even
+from scalor.gradients import even, walled
 
 
 def passed_on(gradient: Tensor, times: float) -> Tensor:
@@ -47,3 +47,13 @@ def test_what_is_not_finite_stays_so_and_is_not_hidden(broken: float) -> None:
     gradient = torch.ones(1, 3, 2)
     gradient[0, 1, 0] = broken
     assert not passed_on(gradient, 3.0).isfinite().all()
+
+
+def test_a_loss_can_pull_a_number_back_from_the_wall_but_not_push_it_further() -> None:
+    """However far behind it lies. Descending goes against the gradient."""
+    numbers = torch.tensor([-40.0, -3.0, 0.0, 3.0, 40.0], requires_grad=True)
+    kept = walled(numbers, 5.0)
+    assert kept.tolist() == [-5, -3, 0, 3, 5]
+    for pull, wanted in ((1.0, [0, 1, 1, 1, 1]), (-1.0, [-1, -1, -1, -1, 0])):
+        (gradient,) = torch.autograd.grad(pull * kept.sum(), numbers, retain_graph=True)
+        assert gradient.tolist() == wanted

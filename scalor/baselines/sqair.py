@@ -26,7 +26,7 @@ D steps of discovery, L latents, P glimpse side. A box is (x, y, w, h): centre a
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -36,7 +36,7 @@ from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
 from scalor.config import require, setting
 from scalor.distributions import Estimator, FrameNoise, Mode, Noise, Normal, log_prob_bernoulli, logit, positive
 from scalor.errors import InputError
-from scalor.gradients import even
+from scalor.gradients import even, walled
 from scalor.interface import Annealed, Bound, Tracker
 from scalor.kernels import crop, paste
 from scalor.model.captured import follow_frames
@@ -58,7 +58,7 @@ SHARP, BROAD, LOOSE = 2.0, 0.5, -0.5
 clip then look at different places, and their weights tell which was right. Appearances start with 0.5: a new object
 must not cost more than it can be worth."""
 DISCOVERY_BIAS, PROPAGATION_BIAS, PRIOR_BIAS = 4.0, 5.0, 10.0
-"""Presence logits at the start: objects are likely, and those that are there stay (the first as published: 1)."""
+"""Presence logits at the start: objects are likely (published: 1 for discovery), and those that are there stay."""
 PRESENCE_PRIOR = 0.75
 """Prior probability of one more discovery in the first frame, as published."""
 DARK = 4.0
@@ -225,29 +225,6 @@ def stopping_log_prob(
 def has_room(room: Float[Tensor, "R 1"], steps: int) -> Float[Tensor, "R D"]:
     """1 for every step of discovery for which a slot is free."""
     return (torch.arange(steps, device=room.device) < room).float()
-
-
-def walled(numbers: Tensor, limit: float) -> Tensor:
-    """Numbers within a limit either way. A loss can pull one back from the wall, and cannot push it further: behind a
-    tanh a prior that pushes for thousands of steps would take it where no gradient leads back from."""
-    kept: Tensor = Walled.apply(numbers, limit)  # type: ignore[no-untyped-call]
-    return kept
-
-
-class Walled(torch.autograd.Function):
-    """See `walled`."""
-
-    @staticmethod
-    def forward(ctx: Any, numbers: Tensor, limit: float) -> Tensor:
-        ctx.save_for_backward(numbers)
-        ctx.limit = limit
-        return numbers.clamp(-limit, limit)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (numbers,) = ctx.saved_tensors
-        outward = (numbers.abs() >= ctx.limit) & (numbers * gradient < 0)
-        return gradient.masked_fill(outward, 0), None
 
 
 def mlp(*widths: int) -> nn.Sequential:

@@ -22,8 +22,6 @@ from scalor.training.folder import write_text
 from scalor.training.loop import train
 
 CHOSEN_FILE = "chosen.json"
-
-
 CHOICES = ("steps", "object_size", "scale", "stride", "region", "start", "end")
 """Options that a run keeps from its beginning on."""
 

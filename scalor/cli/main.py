@@ -301,12 +301,12 @@ def height_and_width(text: str) -> tuple[float, float]:
     return height, width
 
 
-def settings_help(what: str) -> str:
-    """Every setting with its default and meaning."""
+def settings_help(note: str) -> str:
+    """Every setting with its default and meaning, and a note on the defaults."""
     from scalor.cli.overrides import fields_of
     from scalor.config import Config
 
-    lines = [f"settings ({what}):"]
+    lines = [f"settings ({note}):"]
     for name, field in fields_of(Config()).items():
         lines.append(f"  --{name} {json.dumps(field.default)}\n      {field.metadata['help']}")
     return "\n".join(lines)

@@ -347,9 +347,10 @@ def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tupl
     open_folder(out)
     drawn, left_out = [], []
     for name, figure in FIGURES.items():
+        reasons = [refused[preset] for preset in figure.presets if preset in refused]
         try:
-            for preset in refused.keys() & set(figure.presets):
-                raise refused[preset]
+            if reasons:
+                raise reasons[0]
             figure.draw(models, results, out / f"{name}.png")
             drawn.append(out / f"{name}.png")
         except InputError as error:

@@ -63,14 +63,12 @@ def track(
     config = checkpoint.read(checkpoint.find(weights)).config
     opened = open_video(video, Selection(region, start, end, stride or config.scene.stride))
     tracker = checkpoint.load_tracker(weights, device, slots_for(config, opened))
-    return join_tracks(
-        [
-            replace(tracks, frame=np.full_like(tracks.frame, frame.index))
-            for frame, tracks in tqdm(
-                follow(tracker, opened), total=opened.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet
-            )
-        ]
-    )
+    seen = []
+    with tqdm(total=opened.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
+        for frame, tracks in follow(tracker, opened):
+            seen.append(replace(tracks, frame=np.full_like(tracks.frame, frame.index)))
+            bar.update()
+    return join_tracks(seen)
 
 
 def track_video(

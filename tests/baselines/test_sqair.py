@@ -24,7 +24,6 @@ from scalor.baselines.sqair import (
     has_room,
     sampled,
     stopping_log_prob,
-    walled,
 )
 from scalor.config import Config, SceneConfig, TrainConfig
 from scalor.data.scenes import Scenes
@@ -130,16 +129,6 @@ def test_discovery_is_never_quite_certain() -> None:
     model = tiny_model(discovery=30.0, discovery_limit=5.0)
     counts = torch.stack([scenes_of(model, video(clips=64), seed)[0].present.sum((1, 2)) for seed in range(3)])
     assert 0.95 * 3 < counts.mean() < 3
-
-
-def test_a_loss_can_pull_a_logit_back_from_the_wall_but_not_push_it_further() -> None:
-    """However far behind it lies. Descending goes against the gradient."""
-    numbers = torch.tensor([-40.0, -3.0, 0.0, 3.0, 40.0], requires_grad=True)
-    kept = walled(numbers, 5.0)
-    assert kept.tolist() == [-5, -3, 0, 3, 5]
-    for pull, wanted in ((1.0, [0, 1, 1, 1, 1]), (-1.0, [-1, -1, -1, -1, 0])):
-        (gradient,) = torch.autograd.grad(pull * kept.sum(), numbers, retain_graph=True)
-        assert gradient.tolist() == wanted
 
 
 def test_what_would_have_come_after_the_stop_changes_nothing() -> None:
