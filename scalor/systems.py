@@ -40,3 +40,8 @@ def build(config: SystemConfig) -> Model:
     """An untrained model of the system that the config is of."""
     model: Model = find(config.system).model(config)
     return model
+
+
+def compiles(config: SystemConfig) -> bool:
+    """Whether a training of this system compiles something."""
+    return find(config.system).model.compiled_bound is not Model.compiled_bound

@@ -23,7 +23,7 @@ Letters: B clips, k particles, R = B * k rows (the particles of a clip side by s
 D steps of discovery, L latents, P glimpse side. A box is (x, y, w, h): centre and size, pixels.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, Protocol
@@ -37,7 +37,7 @@ from scalor.config import require, setting
 from scalor.distributions import Estimator, FrameNoise, Mode, Noise, Normal, log_prob_bernoulli, logit, positive
 from scalor.errors import InputError
 from scalor.gradients import even, walled
-from scalor.interface import Annealed, Bound, Tracker
+from scalor.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.kernels import crop, paste
 from scalor.model.captured import follow_frames
 from scalor.model.elbo import pixel_log_likelihood
@@ -531,12 +531,15 @@ class SQAIR(Tracker):
         cut_gradients: bool = False,
         clip_object: float = 0.0,
         eagerness: float = 1.0,
+        follow: Callable[..., Seen] | None = None,
     ) -> Explained:
-        """Follow the frames one by one, then draw and charge for them all at once."""
+        """Follow the frames one by one, then draw and charge for them all at once. A compiled `follow` may stand in for
+        the model's own."""
+        follow = follow or self.follow
         clips, images = len(video), video.transpose(0, 1).contiguous()
         scene, seen = self.start(clips * particles, video), []
         for view, draw in zip(self.look(images, particles), draws, strict=True):
-            seen.append(self.follow(scene, view, draw, presence_prior, eagerness))
+            seen.append(follow(scene, view, draw, presence_prior, eagerness))
             scene = seen[-1].scene.detach() if cut_gradients else seen[-1].scene.evened(clip_object)
         picture = self.paint([one.scene for one in seen])
         error = (picture.unflatten(1, (clips, particles)) - images[:, :, None]).square().sum((0, 3, 4, 5)).flatten()
@@ -574,14 +577,46 @@ class SQAIR(Tracker):
         objects = particles * (self.config.slots + self.steps(first=False))
         return objects * self.config.latents, objects
 
-    def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
-        """The importance-weighted bound; its gradient is VIMCO's."""
-        draws = sampled(noise, video.shape[1], self.config.particles)
-        config = self.config
+    def bound(
+        self,
+        video: Float[Tensor, "B T 3 H W"],
+        noise: Noise,
+        now: Annealed,
+        follow: Callable[..., Seen] | None = None,
+    ) -> Bound:
+        """The importance-weighted bound; its gradient is VIMCO's. A compiled `follow` may stand in for the model's
+        own."""
+        particles = self.config.particles
         explained = self.explain(
-            video, draws, config.particles, now.presence_prior, now.cut_gradients, now.clip_object, config.eagerness
+            video,
+            sampled(noise, video.shape[1], particles),
+            particles,
+            now.presence_prior,
+            now.cut_gradients,
+            now.clip_object,
+            self.config.eagerness,
+            follow,
         )
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
+
+    def compiled_bound(self) -> BoundFunction:
+        from scalor.training.compiled import Compiled  # only a training compiles
+
+        module = FollowModule(self)
+        compiled = Compiled(module, module.used())
+
+        def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
+            weights = compiled.weights()
+
+            def follow(scene: Scene, view: View, draw: Draw, prior: float | Tensor, eagerness: float) -> Seen:
+                assert isinstance(draw, Sampled)
+                normals, uniforms = draw.noise.normals, draw.noise.uniforms
+                seen: Seen = compiled(weights, scene, view, normals, uniforms, prior, eagerness)
+                return seen
+
+            return self.bound(video, noise, now, follow)
+
+        return bound
 
     # Use.
 
@@ -712,6 +747,39 @@ class SQAIR(Tracker):
         if misfit:
             raise InputError(f"frames has shape {list(video.shape)}: {misfit}.")
         return video.to(next(self.parameters()).device)
+
+
+class FollowModule(nn.Module):
+    """`SQAIR.follow` for training, as a module: a function of tensors, with noise that nobody outside sees being
+    dealt."""
+
+    def __init__(self, model: SQAIR) -> None:
+        super().__init__()
+        self.model = model
+
+    def used(self) -> set[nn.Parameter]:
+        """The weights it depends on."""
+        model = self.model
+        parts = (model.appearance, model.propagation, model.discovery, model.transition)
+        return {p for part in parts for p in part.parameters()} - {*model.appearance.decoder.parameters()}
+
+    def forward(
+        self,
+        scene: Scene,
+        view: View,
+        normals: Tensor,
+        uniforms: Tensor,
+        presence_prior: float | Tensor,
+        eagerness: float,
+    ) -> Seen:
+        return owned(self.model.follow(scene, view, Sampled(FrameNoise(normals, uniforms)), presence_prior, eagerness))
+
+
+def owned(seen: Seen) -> Seen:
+    """Every tensor with memory of its own. Torch 2.11 now and then gives a compiled function's result a garbage
+    shape where it is a view of something inside."""
+    scene = Scene(*(getattr(seen.scene, field.name).clone() for field in fields(seen.scene)))
+    return Seen(scene, seen.log_choices, seen.costs)
 
 
 def latent_costs(part: Part, prior: Normal) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:

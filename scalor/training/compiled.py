@@ -1,72 +1,85 @@
-"""The time step, compiled for the GPU.
+"""A time step, compiled for the GPU.
 
 Its weights travel as one vector: over T frames their gradients are then added up with one kernel a frame, where
 some sixty tensors would take one each. Compiled kernels are kept in torch's cache folder for the next run.
 """
 
+from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from scalor.distributions import Estimator, FrameNoise, Relaxed
+from scalor.distributions import FrameNoise, Relaxed
 from scalor.model.decoders import Sprite
 from scalor.model.rendering import Figures
 from scalor.model.state import ObjectState, SceneState
 from scalor.model.world import Seen, View, World
 
 
-class FollowModule(nn.Module):
-    """`World.follow` in the form that `functional_call` wants."""
+class Compiled:
+    """Callable: what a module does, with the weights that `weights()` gathers once for all frames of a step.
 
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world = world
+    The module takes tensors and records of them, so that all that is drawn or annealed comes from outside.
+    """
 
-    def forward(self, state: SceneState, view: View, estimator: Estimator) -> Seen:
-        return self.world.follow(state, view, estimator)
-
-
-class CompiledFollow:
-    """Callable: `follow` for training, with the weights that `weights()` gathers once for all frames of a step."""
-
-    def __init__(self, world: World) -> None:
-        self.module = FollowModule(world)
-        used = (world.appearance, world.propagation, world.discovery)
-        unused = {*world.propagation.prior.parameters(), *world.discovery.from_features.parameters()}
-        wanted = {parameter for part in used for parameter in part.parameters()} - unused
-        self.parameters = {name: p for name, p in self.module.named_parameters() if p in wanted}
+    def __init__(self, module: nn.Module, used: Iterable[nn.Parameter]) -> None:
+        self.module, wanted = module, set(used)
+        self.parameters = {name: p for name, p in module.named_parameters() if p in wanted}
         # Two graphs a setting, the first frame's and the later ones'; many settings may train side by side.
         torch._dynamo.config.recompile_limit = 64
-        self.compiled = torch.compile(self.follow, fullgraph=True, dynamic=False, options={"combo_kernels": True})
+        self.compiled = torch.compile(self.plain, fullgraph=True, dynamic=False, options={"combo_kernels": True})
 
     def weights(self) -> Tensor:
         return torch.cat([parameter.flatten() for parameter in self.parameters.values()])
 
-    def __call__(self, weights: Tensor, state: SceneState, view: View, estimator: Relaxed) -> Seen:
-        assert isinstance(estimator.noise, FrameNoise)
-        noise = estimator.noise
-        seen: Seen = self.compiled(weights, state, view, estimator.temperature, noise.normals, noise.uniforms)
-        return seen
+    def __call__(self, weights: Tensor, *inputs: Any) -> Any:
+        return self.compiled(weights, *inputs)
 
-    def follow(
-        self,
-        weights: Tensor,
-        state: SceneState,
-        view: View,
-        temperature: float | Tensor,
-        normals: Tensor,
-        uniforms: Tensor,
-    ) -> Seen:
-        """What is compiled: a function of tensors, with noise that nobody outside sees being dealt."""
+    def plain(self, weights: Tensor, *inputs: Any) -> Any:
+        """What is compiled."""
         parts = weights.split([parameter.numel() for parameter in self.parameters.values()])
         named = {
             name: part.view(parameter.shape)
             for part, (name, parameter) in zip(parts, self.parameters.items(), strict=True)
         }
-        estimator = Relaxed(temperature, FrameNoise(normals, uniforms))
-        return owned(functional_call(self.module, named, (state, view, estimator)))
+        return functional_call(self.module, named, inputs)
+
+
+class FollowModule(nn.Module):
+    """`World.follow` for training, as a module."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def used(self) -> set[nn.Parameter]:
+        """The weights it depends on."""
+        world = self.world
+        unused = {*world.propagation.prior.parameters(), *world.discovery.from_features.parameters()}
+        parts = (world.appearance, world.propagation, world.discovery)
+        return {parameter for part in parts for parameter in part.parameters()} - unused
+
+    def forward(
+        self, state: SceneState, view: View, temperature: float | Tensor, normals: Tensor, uniforms: Tensor
+    ) -> Seen:
+        return owned(self.world.follow(state, view, Relaxed(temperature, FrameNoise(normals, uniforms))))
+
+
+class CompiledFollow(Compiled):
+    """`World.follow`, called as it is, after its weights."""
+
+    def __init__(self, world: World) -> None:
+        module = FollowModule(world)
+        super().__init__(module, module.used())
+
+    def __call__(self, weights: Tensor, state: SceneState, view: View, estimator: Relaxed) -> Seen:
+        noise = estimator.noise
+        assert isinstance(noise, FrameNoise)
+        seen: Seen = super().__call__(weights, state, view, estimator.temperature, noise.normals, noise.uniforms)
+        return seen
 
 
 def owned(seen: Seen) -> Seen:

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
+from scalor import systems
+from scalor.config import Config, SceneConfig, TrainConfig
 
 SIX_MINUTES = 360
 """Nothing takes this long to compile. What does is left to the training itself."""
@@ -60,7 +61,7 @@ def wait_for_warmth(configs: Sequence[Config[Any]], device: torch.device) -> Non
 
 
 def is_compiled(config: Config[Any]) -> bool:
-    return config.train.compile and config.system == ModelConfig.system
+    return config.train.compile and systems.compiles(config.model)
 
 
 def compile_apart(text: str, device: torch.device) -> "subprocess.Popen[str]":
@@ -92,12 +93,12 @@ def short(config: Config[Any]) -> Config[Any]:
 
 def main(device_name: str) -> None:
     from scalor.data.scenes import Scenes
-    from scalor.model.scalor import SCALOR
     from scalor.schedule import anneals
     from scalor.training.step import TrainingStep
 
     config, device = Config.from_dict(json.load(sys.stdin)), torch.device(device_name)
-    step = TrainingStep(config, SCALOR(config.model).to(device), Scenes(config.scene, 0, "train", device), device)
+    model = systems.build(config.model).to(device)
+    step = TrainingStep(config, model, Scenes(config.scene, 0, "train", device), device)
     step(0, anneals(config.train, 0))
 
 

@@ -13,11 +13,13 @@ from model.worlds import VARIANTS, each, squares, tiny_model
 from torch import Tensor
 
 from scalor import SCALOR
+from scalor.baselines.sqair import SQAIR, FollowModule, SQAIRConfig, View, sampled
 from scalor.distributions import Noise, Relaxed
+from scalor.interface import Annealed, BoundFunction
 from scalor.training.compiled import CompiledFollow
 
 
-def noise_for(model: SCALOR, video: Tensor) -> Noise:
+def noise_for(model: SCALOR | SQAIR, video: Tensor) -> Noise:
     normals, uniforms = model.noise_per_frame((video.shape[-2], video.shape[-1]))
     shape = (video.shape[1], video.shape[0])
     return Noise(torch.randn(*shape, normals), torch.rand(*shape, uniforms))
@@ -46,7 +48,7 @@ def assert_same(one: tuple[dict[str, Tensor], ...], other: tuple[dict[str, Tenso
 def not_compiled(model: SCALOR) -> CompiledFollow:
     """What would be compiled, run as it is written."""
     follow = CompiledFollow(model)
-    follow.compiled = follow.follow
+    follow.compiled = follow.plain
     return follow
 
 
@@ -108,6 +110,45 @@ def test_no_result_is_a_view_of_something_inside() -> None:
         assert not any(tensor._is_view() for tensor in inside)
 
 
+def sqair_and_noise(video: Tensor) -> tuple[SQAIR, Noise]:
+    sizes: dict[str, Any] = {"slots": 2, "discoveries": 1, "glimpse": 8, "what_dim": 4, "hidden_dim": 16}
+    model = SQAIR(SQAIRConfig(frame=(video.shape[-2], video.shape[-1]), **sizes))
+    return model, noise_for(model, video)
+
+
+def sqair_bound_and_gradients(
+    model: SQAIR, video: Tensor, noise: Noise, bound: BoundFunction
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The numbers of the bound, and the gradient of every parameter."""
+    model.zero_grad()
+    bounded = bound(video, noise, Annealed(torch.ones(()), torch.tensor(0.7), cut_gradients=False, clip_object=1.5))
+    bounded.elbo.mean().backward()
+    return bounded.numbers, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def test_sqairs_weights_in_one_vector_give_the_same_bound_and_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    video = squares(4, clips=2)
+    model, noise = sqair_and_noise(video)
+    plain = sqair_bound_and_gradients(model, video, noise, model.bound)
+    assert_same(plain, sqair_bound_and_gradients(model, video, noise, model.compiled_bound()))
+    assert len(plain[1]) == len(list(model.parameters()))
+
+
+def test_sqairs_vector_holds_the_weights_that_follow_uses_and_no_others() -> None:
+    video = squares(3, clips=2)
+    model, noise = sqair_and_noise(video)
+    used = FollowModule(model).used()
+    scene, costs = model.start(2 * model.config.particles, video), []
+    views = model.look(video.transpose(0, 1), model.config.particles)
+    for view, draw in zip(views, sampled(noise, 3, model.config.particles), strict=True):
+        seen = model.follow(scene, View(view.image, view.code.detach()), draw)
+        scene = seen.scene
+        costs += [*seen.costs, seen.log_choices, scene.latent.sum((1, 2))]
+    gradients = torch.autograd.grad(torch.stack(costs).sum(), list(model.parameters()), allow_unused=True)
+    assert used == {p for p, g in zip(model.parameters(), gradients, strict=True) if g is not None}
+
+
 def compile_and_compare() -> None:
     """One graph for the first frame and one for all later ones, without a break, that compute the same."""
     from torch._dynamo.utils import counters
@@ -116,11 +157,17 @@ def compile_and_compare() -> None:
     torch.manual_seed(0)
     model, video = tiny_model(seed=5), squares(3, clips=2)
     compiled, noise = CompiledFollow(model), noise_for(model, video)
-    compiled.compiled = torch.compile(compiled.follow, backend="aot_eager", fullgraph=True, dynamic=False)
+    compiled.compiled = torch.compile(compiled.plain, backend="aot_eager", fullgraph=True, dynamic=False)
     plain = bound_and_gradients(model, video, noise)
     assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights())))
     assert not counters["graph_break"]
     assert counters["stats"]["unique_graphs"] == 2
+    sqair, noise = sqair_and_noise(video)
+    plain = sqair_bound_and_gradients(sqair, video, noise, sqair.bound)
+    torch.compile = partial(torch.compile, backend="aot_eager", options=None)
+    assert_same(plain, sqair_bound_and_gradients(sqair, video, noise, sqair.compiled_bound()))
+    assert not counters["graph_break"]
+    assert counters["stats"]["unique_graphs"] == 4
 
 
 @pytest.mark.slow

@@ -188,6 +188,16 @@ def test_a_compiled_step_agrees_with_a_plain_one(compiled: TrainingStep) -> None
     assert apart(*(travelled(start, weights(step)) for step in (plain, compiled))) < 0.02
 
 
+def test_a_compiled_step_of_sqair_agrees_with_a_plain_one() -> None:
+    plain = make(PlainStep, settings(system="sqair"))
+    compiled = make(TrainingStep, settings(system="sqair", compile=True))
+    assert compiled.bound != compiled.model.bound
+    for number in (4, 5):
+        assert_close(take(plain, number), take(compiled, number))
+    assert apart(gradients(plain), gradients(compiled)) < 5 * ROUNDING
+    torch.compiler.reset()
+
+
 def test_bf16_changes_a_step_by_no_more_than_its_rounding() -> None:
     """bf16 has eight bits: a value is off by up to 0.4 %, and a step by a few times that.
 
