@@ -186,7 +186,7 @@ def test_generation_has_a_line_a_frame_ahead() -> None:
 
 def test_efficiency_has_a_row_a_system_and_device() -> None:
     def curve(*points: tuple[float, float]) -> list[dict[str, float]]:
-        return [{"seconds": seconds, "mse": mse} for seconds, mse in points]
+        return [{"seconds": seconds, "mse": mse, "paper_mota": 1 - 100 * mse} for seconds, mse in points]
 
     speed = [{"objects": count, "ms_per_frame": 2.0 + count} for count in (4, 64)]
     slow = [{"objects": count, "ms_per_frame": 10.0 * count} for count in (4, 64)]
@@ -204,8 +204,8 @@ def test_efficiency_has_a_row_a_system_and_device() -> None:
     assert row(speeds, "SQAIR, GPU") == ["SQAIR, GPU", "40.00", "640.00", "a GPU"]
     assert row(speeds, "SCALOR, CPU") == ["SCALOR, CPU", "40.00", "640.00", "a GPU, threads: 2"]
     assert row(speeds, "SQAIR, CPU") == ["SQAIR, CPU", "not measured yet", "", ""]
-    assert row(progress, "SCALOR")[1:4] == ["20", "30", ".0020"]
-    assert row(progress, "SQAIR")[1:4] == ["-", "-", ".0200"]
+    assert row(progress, "SCALOR")[1:5] == ["20", "30", ".0020", ".800"]
+    assert row(progress, "SQAIR")[1:5] == ["-", "-", ".0200", "-1.000"]
 
 
 def test_generalisation_shows_the_scenes_trained_on_where_they_are_others() -> None:
