@@ -14,6 +14,8 @@ Where we depart from the publication, and why:
   be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
 - Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
   quarter of the frame, or shrink until they have no gradient.
+- An object hears of the latents of those before it, but no gradient goes back to them that way: from where one looked
+  to what it saw to where the next one looks, gradients grow with every object, a thousandfold over twelve.
 - Objects that are there and draw nothing are not told of: slots are filled by such ones more often than left empty.
 - Discovery starts with a broad posterior of z_where (see BROAD): in short runs on one small object, 300 steps so left
   half the error that 500 steps with the published width left.
@@ -300,7 +302,7 @@ class Propagation(nn.Module):
         made = []
         for slot in range(slots):
             there, old = scene.present[:, slot], last[:, slot]
-            hidden = (entered[:, slot] + self.relate(torch.cat([relation, neighbour], -1))).float().tanh()
+            hidden = (entered[:, slot] + self.relate(torch.cat([relation, neighbour.detach()], -1))).float().tanh()
             logits = self.presence(hidden).float() + PROPAGATION_BIAS
             stays = there * draw.choose(logits)
             where = normal(self.where(hidden), old[:, :4], SHARP)
@@ -345,7 +347,7 @@ class Discovery(nn.Module):
         free = has_room(room, steps)
         made = []
         for step in range(steps):
-            hidden = (entered + self.recur(torch.cat([hidden, latent], -1))).float().tanh()
+            hidden = (entered + self.recur(torch.cat([hidden, latent.detach()], -1))).float().tanh()
             logits = walled(self.presence(hidden).float() + DISCOVERY_BIAS, self.limit)
             going = going * draw.choose(logits) * free[:, step, None]
             where = normal(self.where(hidden), torch.zeros_like(latent[:, :4]), BROAD)

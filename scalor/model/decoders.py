@@ -11,6 +11,9 @@ from scalor.model.encoders import PATCH_FEATURES, PATCHES
 HIDDEN = 128
 MASK_ON = 0.3
 """A pixel of a sprite belongs to its object when the mask is above this."""
+FAINT = 1.5
+"""Masks start faint, at a logit of -1.5. New objects look like nothing yet: where they hide much of the frame, presence
+is given up before they look like something (docs/log.md)."""
 
 
 class Sprite(NamedTuple):
@@ -35,11 +38,11 @@ class GlimpseDecoder(nn.Module):
         self.all = nn.Sequential(
             nn.Linear(what, HIDDEN), nn.CELU(), nn.Linear(HIDDEN, PATCHES**2 * PATCH_FEATURES), nn.CELU()
         )
-        self.each = nn.Sequential(
-            nn.Linear(PATCH_FEATURES, 2 * PATCH_FEATURES),
-            nn.CELU(),
-            nn.Linear(2 * PATCH_FEATURES, 4 * self.patch**2),
-        )
+        first = nn.Linear(PATCH_FEATURES, 2 * PATCH_FEATURES)
+        last = nn.Linear(2 * PATCH_FEATURES, 4 * self.patch**2)
+        with torch.no_grad():
+            last.bias[3 * self.patch**2 :] -= FAINT
+        self.each = nn.Sequential(first, nn.CELU(), last)
 
     def forward(self, what: Float[Tensor, "B N what"]) -> Sprite:
         patches = self.each(self.all(what).unflatten(-1, (PATCHES, PATCHES, PATCH_FEATURES)))

@@ -88,7 +88,7 @@ def watch(model: SCALOR, frames: Float[Tensor, "1 T 3 H W"]) -> Watched:
         sightings.append(sighting)
     picture, behind = painting.picture, painting.background
     return Watched(
-        video[0],
+        video[0, :, :3],
         picture.clamp(0, 1),
         torch.zeros_like(picture) if behind is None else behind,
         painting.foreground.mask * painting.foreground.colour,
@@ -401,5 +401,6 @@ FIGURES: dict[str, Figure] = {
     "crowd": of_model("shapes-crowd", partial(tracking, ids=False)),
     "unseen-digits": of_model("mnist-unseen", tracking),
     "efficiency": of_results(efficiency_curves),
+    "replay": of_model("grand-central-replay-still", background),
     "prediction": of_results(prediction_curves),
 }

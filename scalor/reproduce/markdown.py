@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from scalor.reproduce.results import Document
+from scalor.reproduce.results import Document, changed_since
 
 NOT_YET = "not measured yet"
 NOTHING = "-"
@@ -81,7 +81,15 @@ def origin(documents: Sequence[Document], table: str) -> list[str]:
     measurements, trainings = provenances(documents)
     commands = [f"- measured by {one}" for one in made_by(measurements)]
     commands += [f"- trained by {one}" for one in made_by(trainings)]
+    commands += [f"- {one}" for one in outdated(documents)]
     return ["<details>", f"<summary>{brief(documents)}</summary>", "", *commands, "", "</details>"]
+
+
+def outdated(documents: Sequence[Document]) -> list[str]:
+    """A sentence where presets are not what they were."""
+    changed = {document["setting"]: changed_since(document) for document in documents}
+    names = [f"{name} ({field})" for name, field in changed.items() if field]
+    return [f"made anew when asked for, since presets have changed: {', '.join(names)}"] if names else []
 
 
 def brief(documents: Sequence[Document]) -> str:

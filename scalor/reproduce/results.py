@@ -12,7 +12,7 @@ from scalor.cli.main import as_json
 from scalor.config import Config
 from scalor.errors import InputError
 from scalor.files import replacing
-from scalor.reproduce.catalogue import TABLES, Cell
+from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell
 from scalor.reproduce.runs import differing_field
 from scalor.training.loop import TOGETHER
 
@@ -61,6 +61,15 @@ def kept(cell: Cell, order: Order) -> Document | None:
         return None
     same = all(asked[name] == found[name] for name in ("clips", "nll_samples"))
     return document if same and config.test == cell.config.test and not differing_field(config, cell.config) else None
+
+
+def changed_since(document: Document) -> str | None:
+    """A setting by which today's training of the same name differs from the one that was measured."""
+    now = SETTINGS[document["setting"]].config(document["seed"])
+    try:
+        return differing_field(Config.from_dict(document["asked"]["config"]), now)
+    except InputError:
+        return "settings that there were then"
 
 
 def write(cell: Cell, order: Order, document: Document) -> Document:

@@ -245,8 +245,8 @@ def efficiency(documents: Sequence[Document]) -> list[str]:
         f"The MSE that the paper ends with: SQAIR {figure(SQAIR_MSE, 4)}, SCALOR {figure(SCALOR_MSE, 4)} "
         f"({paper.LIKELIHOOD_SOURCE}). Both from scratch, each alone on the device unless the last column says "
         "otherwise. On a GPU the steps of both are compiled, then captured as graphs. Seconds "
-        f"with those of compiling, without those of evaluations; {NOTHING} where it was not reached. The last MSE and MOTA "
-        "are of the few clips of such an evaluation.",
+        f"with those of compiling, without those of evaluations; {NOTHING} where it was not reached. The last MSE and "
+        "MOTA are of the few clips of such an evaluation.",
     ]
 
 

@@ -436,7 +436,7 @@ def test_some_hundred_steps_find_one_or_two_objects() -> None:
         model=SQAIRConfig(frame=(32, 32), slots=2, discoveries=2, glimpse=10, what_dim=10, hidden_dim=96, sigma=0.2),
         scene=scene,
         test=scene,
-        train=TrainConfig(learning_rate=1e-3, lengths=((0, 1), (500, 2)), presence_prior=(0.999999, 0.75, 2_000)),
+        train=TrainConfig(learning_rate=5e-4, lengths=((0, 1), (500, 2)), presence_prior=(0.999999, 0.75, 2_000)),
     )
     torch.manual_seed(0)
     step = TrainingStep(config, SQAIR(config.model), Scenes(scene, 0), torch.device("cpu"))

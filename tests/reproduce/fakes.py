@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from scalor.reproduce.catalogue import SETTINGS
 from scalor.reproduce.results import Document
 
 GATES = ("paper", "strict", "iou")
@@ -31,6 +32,7 @@ def document(table: str, setting: str, seed: int = 0, **changes: Any) -> Documen
         "metrics": METRICS,
         "training_provenance": {**origin, "command": "scalor train all", "seconds": 200.0, "side_by_side": 8},
         "evaluation_provenance": {**origin, "clips": 1000, "nll_samples": 0},
+        "asked": {"config": SETTINGS[setting].config(seed).to_dict()},
         **changes,
     }
 

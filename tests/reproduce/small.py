@@ -66,8 +66,9 @@ def write_digits(folder: Path) -> None:
 
 
 def write_station(folder: Path) -> None:
-    """A hall in which two walkers cross slowly, one of them late."""
+    """A hall in which three walkers cross slowly, one of them late."""
     moments = [(20 * k, 1, 300 + 4 * k, 300 + 2 * k) for k in range(160)]
+    moments += [(20 * k, 3, 320 + 4 * k, 330 + 2 * k) for k in range(160)]
     moments += [(20 * k, 2, 900 - 4 * k, 500) for k in range(150, 160)]
     home = folder / "grand_central"
     home.mkdir()

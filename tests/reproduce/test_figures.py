@@ -30,6 +30,7 @@ from scalor.training import checkpoint
 from scalor.visual import colors_of
 from scalor.visual.strips import RED
 from tests.model.worlds import squares, tiny_model
+from tests.reproduce.small import write_station
 from tests.reproduce.test_curves import FORECAST, evaluation, put
 from tests.visual.scenes import tracks_of
 
@@ -49,6 +50,7 @@ LAYOUT = {  # rows, columns, side of a frame
     "length": (4, 5, 192),
     "crowd": (5, 4, 256),
     "unseen-digits": (5, 4, 256),
+    "replay": (5, 4, 256),
 }
 PLOTS = {"ablation", "efficiency", "prediction"}
 Draw = Callable[[str, dict[str, SCALOR]], np.ndarray]
@@ -65,8 +67,17 @@ def digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, SCALOR]:
-    plain, scenic = tiny_model(), tiny_model(lively=False, background=True)
-    return {name: scenic if name == "shapes-background" else plain for name in PRESETS}
+    others = {
+        "shapes-background": tiny_model(lively=False, background=True),
+        "grand-central-replay-still": tiny_model(lively=False, still=True),
+    }
+    return {**dict.fromkeys(PRESETS, tiny_model()), **others}
+
+
+@pytest.fixture
+def station(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write_station(tmp_path)
+    monkeypatch.setenv("SCALOR_DATA", str(tmp_path))
 
 
 @pytest.fixture
@@ -94,7 +105,7 @@ def test_every_figure_is_listed() -> None:
         assert bool(figure.presets) == (name not in PLOTS)
 
 
-@pytest.mark.usefixtures("digits")
+@pytest.mark.usefixtures("digits", "station")
 @pytest.mark.filterwarnings("ignore:slots run out")
 @pytest.mark.parametrize("name", LAYOUT)
 def test_a_figure_of_a_model_has_its_rows_and_columns(name: str, models: dict[str, SCALOR], draw: Draw) -> None:

@@ -65,6 +65,20 @@ def test_several_seeds_are_shown_as_their_mean_and_range() -> None:
     assert "1,000 clips. Commands and commits: [docs/results.md]" in Path("README.md").read_text()
 
 
+def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_changed() -> None:
+    then = SETTINGS["shapes-hd"].config(0).to_dict()
+    then["train"]["steps"] += 1
+    unknown = {"model": {"of": "another version"}}
+    write(
+        Path("results"),
+        document("tracking", "shapes-md"),
+        document("tracking", "shapes-hd", asked={"config": then}),
+        document("tracking", "shapes-vhd", asked={"config": unknown}),
+    )
+    (line,) = [line for line in section("Tracking").splitlines() if "presets have changed" in line]
+    assert line.endswith(": shapes-hd (train.steps), shapes-vhd (settings that there were then)")
+
+
 def test_a_row_without_a_result_says_so_and_keeps_the_figures_of_the_paper() -> None:
     write(Path("results"), document("tracking", "shapes-md"))
     found = row(section("Tracking"), "shapes VHD")
