@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.errors import InputError
+from scalor.model.decoders import FAINT
 from scalor.model.scalor import SCALOR
 from scalor.training import checkpoint
 
@@ -47,9 +48,11 @@ def fits(model: SCALOR, weights: dict[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def crowded(model: SCALOR) -> None:
-    """Every cell proposes with certainty and nothing moves: all slots fill in the first frame and stay full."""
+    """Every cell proposes what can be seen, for certain, and nothing moves: all slots fill at once and stay full."""
     model.discovery.heads.bias[0] = 3.0
-    last = model.propagation.move[-1]
-    assert isinstance(last, nn.Linear)
-    last.weight.zero_()
-    last.bias.zero_()
+    move, drawn = model.propagation.move[-1], model.appearance.decoder.each[-1]
+    assert isinstance(move, nn.Linear)
+    assert isinstance(drawn, nn.Linear)
+    move.weight.zero_()
+    move.bias.zero_()
+    drawn.bias += FAINT
