@@ -55,4 +55,4 @@ def crowded(model: SCALOR) -> None:
     assert isinstance(drawn, nn.Linear)
     move.weight.zero_()
     move.bias.zero_()
-    drawn.bias += FAINT
+    drawn.bias[3 * model.appearance.decoder.patch**2 :] += FAINT

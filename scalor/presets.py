@@ -157,7 +157,7 @@ def shapes_vhd() -> Config:
 def mnist_vld() -> Config:
     """Moving MNIST, very low density: 2-4 digits of 14 px."""
     config = density("mnist", (2, 4), 14.0, slots=8, cells=8)
-    # Few and thin: with the usual prior they were found 900 steps late, or 3,300, too late for propagation.
+    # Few and thin: with the usual prior one training found them at step 3,300 only, too late for propagation.
     return replace(config, train=replace(config.train, presence_prior=(0.99, 0.01, 2_000)))
 
 

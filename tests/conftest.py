@@ -1,8 +1,11 @@
-"""One thread per test process, and every shape that the models' files promise is checked as tests run."""
+"""One thread per test process, every shape that the models' files promise is checked as tests run, and untrained models
+show their objects."""
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 import torch
 from jaxtyping import install_import_hook
 
@@ -17,3 +20,15 @@ if find_spec("beartype") is not None and not torch.cuda.is_available():
     rooms += ["scalor.baselines.vrnn", "scalor.baselines.vae", "scalor.baselines.whole_frames"]
     install_import_hook(rooms, "model.checking.checked")
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def untrained_masks() -> Iterator[float]:
+    """With masks as faint as they start, an untrained model would have no objects to test anything on. Gives what they
+    start with otherwise."""
+    from scalor.model import decoders  # not above: the hook must come first
+
+    with pytest.MonkeyPatch.context() as patch:
+        faint = decoders.FAINT
+        patch.setattr(decoders, "FAINT", 0.0)
+        yield faint

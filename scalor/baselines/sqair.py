@@ -14,8 +14,8 @@ Where we depart from the publication, and why:
   be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
 - Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
   quarter of the frame, or shrink until they have no gradient.
-- An object hears of the latents of those before it, but no gradient goes back to them that way: from where one looked
-  to what it saw to where the next one looks, gradients grow with every object, a thousandfold over twelve.
+- An object hears of the latents of those before it in propagation or in discovery, but no gradient goes back to them
+  that way: from where one looked to what it saw to where the next one looks, gradients grow with every object.
 - Objects that are there and draw nothing are not told of: slots are filled by such ones more often than left empty.
 - Discovery starts with a broad posterior of z_where (see BROAD): in short runs on one small object, 300 steps so left
   half the error that 500 steps with the published width left.
@@ -604,7 +604,7 @@ class SQAIR(Tracker):
     def compiled_bound(self) -> BoundFunction:
         from scalor.training.compiled import Compiled  # only a training compiles
 
-        module = FollowModule(self)
+        module = SQAIRFollow(self)
         compiled = Compiled(module, module.used())
 
         def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
@@ -751,7 +751,7 @@ class SQAIR(Tracker):
         return video.to(next(self.parameters()).device)
 
 
-class FollowModule(nn.Module):
+class SQAIRFollow(nn.Module):
     """`SQAIR.follow` for training, as a module: a function of tensors, with noise that nobody outside sees being
     dealt."""
 

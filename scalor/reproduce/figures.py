@@ -77,7 +77,8 @@ class Watched(NamedTuple):
 
 
 @torch.inference_mode()
-def watch(model: SCALOR, frames: Float[Tensor, "1 T 3 H W"]) -> Watched:
+def watch(model: SCALOR, frames: Float[Tensor, "1 T C H W"]) -> Watched:
+    """The first three channels are colours; others, if there are any, tell of the empty scene."""
     video = model.receive(frames, minimum=2)
     painting = model.elbo(video, Mode()).painting
     sightings, own = [], []

@@ -87,8 +87,8 @@ def origin(documents: Sequence[Document], table: str) -> list[str]:
 
 def outdated(documents: Sequence[Document]) -> list[str]:
     """A sentence where presets are not what they were."""
-    changed = {document["setting"]: changed_since(document) for document in documents}
-    names = [f"{name} ({field})" for name, field in changed.items() if field]
+    changed = {document["setting"]: field for document in documents if (field := changed_since(document))}
+    names = [f"{name} ({field})" for name, field in changed.items()]
     return [f"made anew when asked for, since presets have changed: {', '.join(names)}"] if names else []
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing
-from scalor.reproduce.markdown import brief, origin
+from scalor.reproduce.markdown import brief, origin, outdated
 from scalor.reproduce.results import Document, read_all
 from scalor.reproduce.sections import SECTIONS, short_tracking
 
@@ -73,4 +73,5 @@ def readme_part(documents: Sequence[Document]) -> str:
     made = (
         [f"{brief(own)} Commands and commits: [docs/results.md](docs/results.md)."] if own else origin(own, "tracking")
     )
+    made += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in outdated(own)]
     return "\n".join([*short_tracking(own), "", *made, "", more]) + "\n"

@@ -64,12 +64,13 @@ def kept(cell: Cell, order: Order) -> Document | None:
 
 
 def changed_since(document: Document) -> str | None:
-    """A setting by which today's training of the same name differs from the one that was measured."""
-    now = SETTINGS[document["setting"]].config(document["seed"])
+    """The first setting by which today's training or test scenes of the same name differ from those of a result."""
     try:
-        return differing_field(Config.from_dict(document["asked"]["config"]), now)
-    except InputError:
+        now = SETTINGS[document["setting"]].config(document["seed"])
+        then = Config.from_dict(document["asked"]["config"])
+    except (InputError, KeyError, TypeError, ValueError):  # another version's
         return "settings that there were then"
+    return differing_field(then, now) or ("test" if then.test != now.test else None)
 
 
 def write(cell: Cell, order: Order, document: Document) -> Document:

@@ -22,7 +22,8 @@ from scalor.model.world import Seen, View, World
 class Compiled:
     """Callable: what a module does, with the weights that `weights()` gathers once for all frames of a step.
 
-    The module takes tensors and records of them, so that all that is drawn or annealed comes from outside.
+    The module takes tensors and records of them, so that all that is drawn or annealed comes from outside; a number is
+    compiled in.
     """
 
     def __init__(self, module: nn.Module, used: Iterable[nn.Parameter]) -> None:
@@ -69,7 +70,7 @@ class FollowModule(nn.Module):
 
 
 class CompiledFollow(Compiled):
-    """`World.follow`, called as it is, after its weights."""
+    """Called like `World.follow`, with the weights before its arguments."""
 
     def __init__(self, world: World) -> None:
         module = FollowModule(world)

@@ -218,6 +218,25 @@ def test_later_objects_know_of_those_before_them_and_not_the_other_way_round() -
     assert [row.tolist() for row in changed] == [[True, True, True], [False, True, True], [False, False, True]]
 
 
+def test_no_gradient_goes_from_an_object_to_the_latents_of_those_before_it() -> None:
+    """Through hidden states it does; with what others hear left out of these, nothing is left."""
+    model = tiny_model(discovery=30.0, propagation=30.0)
+    with torch.no_grad():
+        for layer in (model.discovery.recur, model.propagation.relate):
+            layer.weight[:, : model.config.hidden_dim] = 0
+    frames = video(clips=1, frames=2)
+    (view, second) = model.look(frames.transpose(0, 1), 1)
+    scene = model.follow(model.start(1, frames), view, Likely()).scene
+    last = [scene.latent[:, slot].detach().requires_grad_() for slot in range(3)]
+    after = model.follow(replace(scene.detach(), latent=torch.stack(last, 1)), second, Likely()).scene.latent
+    reached = [
+        [gradient is not None and bool(gradient.any()) for gradient in gradients]
+        for slot in range(3)
+        for gradients in [torch.autograd.grad(after[:, slot].sum(), last, retain_graph=True, allow_unused=True)]
+    ]
+    assert reached == [[True, False, False], [False, True, False], [False, False, True]]
+
+
 # Few and many objects.
 
 

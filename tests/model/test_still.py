@@ -12,12 +12,12 @@ from scalor.model.geometry import at_row
 from scalor.model.scalor import SCALOR
 from scalor.perspective import FULL
 
-from .worlds import TINY, shown, squares, tiny_config
+from .worlds import TINY, squares, tiny_config
 
 
 def still_model() -> SCALOR:
     torch.manual_seed(0)
-    return shown(SCALOR(replace(tiny_config(), still=True)).eval())
+    return SCALOR(replace(tiny_config(), still=True)).eval()
 
 
 def before(scene: torch.Tensor, frames: int = 3) -> torch.Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.distributions import Estimator, Mode
-from scalor.model.decoders import FAINT, Sprite
+from scalor.model.decoders import Sprite
 from scalor.model.elbo import Explained, explain
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, SceneState
@@ -42,7 +42,7 @@ def tiny_model(seed: int = 3, lively: bool = True, **changes: Any) -> SCALOR:
     config = tiny_config(**changes)
     if not lively:
         torch.manual_seed(seed)
-        return shown(SCALOR(config).eval())
+        return SCALOR(config).eval()
     model = SCALOR(config).eval()
     # These settings have no weights.
     free = {"slots": TINY["slots"], "proposals": TINY["proposals"], "rejection": True, "sigma": 0.2}
@@ -51,19 +51,11 @@ def tiny_model(seed: int = 3, lively: bool = True, **changes: Any) -> SCALOR:
     return model
 
 
-def shown(model: SCALOR) -> SCALOR:
-    """Untrained masks are too faint for an object to be told of: here half of every mask is seen."""
-    decoder = model.appearance.decoder
-    with torch.no_grad():
-        decoder.each[-1].bias[3 * decoder.patch**2 :] += FAINT
-    return model
-
-
 @cache
 def lively_weights(seed: int, config: ModelConfig) -> dict[str, Tensor]:
     with torch.random.fork_rng():  # made or remembered, it leaves the same random numbers to come
         torch.manual_seed(seed)
-        model = shown(SCALOR(config))
+        model = SCALOR(config)
     sample = squares(3, config.frame, clips=4, seed=99)
     for layer in model.appearance.modules():
         if isinstance(layer, nn.Linear):

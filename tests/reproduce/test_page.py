@@ -73,6 +73,7 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
         Path("results"),
         document("tracking", "shapes-md"),
         document("tracking", "shapes-hd", asked={"config": then}),
+        document("tracking", "shapes-hd", seed=1),
         document("tracking", "shapes-vhd", asked={"config": unknown}),
     )
     (line,) = [line for line in section("Tracking").splitlines() if "presets have changed" in line]

@@ -13,7 +13,7 @@ from model.worlds import VARIANTS, each, squares, tiny_model
 from torch import Tensor
 
 from scalor import SCALOR
-from scalor.baselines.sqair import SQAIR, FollowModule, SQAIRConfig, View, sampled
+from scalor.baselines.sqair import SQAIR, SQAIRConfig, SQAIRFollow, View, sampled
 from scalor.distributions import Noise, Relaxed
 from scalor.interface import Annealed, BoundFunction
 from scalor.training.compiled import CompiledFollow
@@ -135,10 +135,19 @@ def test_sqairs_weights_in_one_vector_give_the_same_bound_and_gradients(monkeypa
     assert len(plain[1]) == len(list(model.parameters()))
 
 
+def test_no_result_of_sqair_is_a_view_of_something_inside() -> None:
+    video = squares(2, clips=2)
+    model, noise = sqair_and_noise(video)
+    particles = model.config.particles
+    (view, _), share = model.look(video.transpose(0, 1), particles), sampled(noise, 2, particles)[0].noise
+    seen = SQAIRFollow(model)(model.start(2 * particles, video), view, share.normals, share.uniforms, 0.7, 1.0)
+    assert not any(getattr(seen.scene, field.name)._is_view() for field in fields(seen.scene))
+
+
 def test_sqairs_vector_holds_the_weights_that_follow_uses_and_no_others() -> None:
     video = squares(3, clips=2)
     model, noise = sqair_and_noise(video)
-    used = FollowModule(model).used()
+    used = SQAIRFollow(model).used()
     scene, costs = model.start(2 * model.config.particles, video), []
     views = model.look(video.transpose(0, 1), model.config.particles)
     for view, draw in zip(views, sampled(noise, 3, model.config.particles), strict=True):
@@ -164,7 +173,7 @@ def compile_and_compare() -> None:
     assert counters["stats"]["unique_graphs"] == 2
     sqair, noise = sqair_and_noise(video)
     plain = sqair_bound_and_gradients(sqair, video, noise, sqair.bound)
-    torch.compile = partial(torch.compile, backend="aot_eager", options=None)
+    torch.compile = partial(torch.compile, backend="aot_eager")
     assert_same(plain, sqair_bound_and_gradients(sqair, video, noise, sqair.compiled_bound()))
     assert not counters["graph_break"]
     assert counters["stats"]["unique_graphs"] == 4

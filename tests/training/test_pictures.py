@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from model.worlds import shown
 
 import scalor
 from scalor.training.loop import make_scenes
@@ -31,7 +30,7 @@ def test_pictures_go_to_tensorboard_and_do_not_disturb_the_training(whole: Path,
 
 
 def test_a_clip_is_drawn_frame_by_frame_and_its_objects_one_by_one(whole: Path) -> None:
-    model, config = shown(scalor.load(whole)), tiny()
+    model, config = scalor.load(whole), tiny()
     with torch.no_grad():
         model.discovery.heads.bias[0] = 0.3  # it has not learned yet that there is anything to see
     frames = make_scenes(config, "train", CPU).clips(0, 1).frames[0].numpy()

@@ -1,0 +1,22 @@
+"""Sprites: how they start."""
+
+import pytest
+import torch
+
+from scalor.model import decoders
+from scalor.model.decoders import GlimpseDecoder, Sprite
+
+
+def untrained(faint: float, monkeypatch: pytest.MonkeyPatch) -> Sprite:
+    monkeypatch.setattr(decoders, "FAINT", faint)
+    torch.manual_seed(0)
+    sprite: Sprite = GlimpseDecoder(what=16, glimpse=16)(torch.randn(4, 8, 16))
+    return sprite
+
+
+def test_masks_start_faint_and_colours_do_not(untrained_masks: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    faint, plain = untrained(untrained_masks, monkeypatch), untrained(0.0, monkeypatch)
+    assert torch.equal(faint.colour, plain.colour)
+    torch.testing.assert_close(faint.mask, torch.sigmoid(plain.mask.logit() - untrained_masks))
+    assert plain.shows.all()
+    assert not faint.shows.any()
