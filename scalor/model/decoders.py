@@ -13,7 +13,8 @@ MASK_ON = 0.3
 """A pixel of a sprite belongs to its object when the mask is above this."""
 FAINT = 1.5
 """Masks start faint, at a logit of -1.5. New objects look like nothing yet: where they hide much of the frame, presence
-is given up before they look like something (docs/log.md). Nothing is born until masks show: single frames come first."""
+is given up before they look like something (docs/log.md). Before masks show, nothing is born: train on single frames
+first."""
 
 
 class Sprite(NamedTuple):
