@@ -148,7 +148,9 @@ class ModelConfig:
 class SceneConfig:
     """A family of clips: synthetic with known truth, or cut out of a video."""
 
-    kind: str = setting("shapes", "what moves: shapes, mnist, walkers of a replay, or the footage of a video")
+    kind: str = setting(
+        "shapes", "what moves: shapes, mnist, a replay's walkers, the station itself, a video's footage"
+    )
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels")
     length: int = setting(10, "frames in a clip")
     objects: tuple[int, int] = setting((18, 24), "fewest and most objects in the environment (replay: in a clip)")
@@ -173,9 +175,9 @@ class SceneConfig:
         return self.still or self.kind == "footage"
 
     def __post_init__(self) -> None:
-        kinds = ("shapes", "mnist", "replay", "footage")
+        kinds = ("shapes", "mnist", "replay", "station", "footage")
         require(not self.still or self.kind == "replay", "scene.still", self.still, "only a replay can give it")
-        require(self.kind in kinds, "scene.kind", self.kind, "choose shapes, mnist, replay or footage")
+        require(self.kind in kinds, "scene.kind", self.kind, "choose shapes, mnist, replay, station or footage")
         require(min(self.frame) > 0, "scene.frame", self.frame, "both must be positive")
         require(self.length > 0, "scene.length", self.length, "a clip needs at least 1 frame")
         require(

@@ -385,6 +385,13 @@ def grand_central() -> Config:
 
 
 @preset
+def grand_central_video() -> Config:
+    """The paper's settings for natural scenes, on Grand Central itself, for whoever has its video: no truth."""
+    scene = replace(STATION, kind="station")
+    return replace(grand_central(), scene=scene, test=scene)
+
+
+@preset
 def grand_central_replay() -> Config:
     """A semi-synthetic replay of Grand Central: walkers drawn along real tracks, 128x128, with our own recipe."""
     ours = density("replay", STATION.objects, STATION.size, slots=64, cells=32)

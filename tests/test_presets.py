@@ -32,7 +32,7 @@ def test_a_preset_makes_its_config_and_describes_itself(name: str) -> None:
     assert config == get_preset(name)
     assert name == PRESETS[name].__name__.replace("_", "-")
     assert describe(name).endswith(".")
-    assert config.scene.kind in name.split("-") or name == "grand-central"
+    assert config.scene.kind in name.split("-") or name in ("grand-central", "grand-central-video")
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -40,7 +40,7 @@ def test_a_preset_has_room_for_its_objects(name: str) -> None:
     config = get_preset(name)
     for scene in (config.scene, config.test):
         assert config.model.slots >= scene.objects[1] * (1 if len(scene.births) == 1 else len(scene.births))
-        assert config.model.object_size == (scene.size, scene.size) or scene.kind == "replay"
+        assert config.model.object_size == (scene.size, scene.size) or scene.kind in ("replay", "station")
         assert not scene.background or config.model.background
     assert config.model.frame == config.scene.frame
 

@@ -159,17 +159,24 @@ class Replay:
         return here + share * step, step, (since >= 0) & (since <= last)
 
 
-def data_folder() -> Path:
+def home(what: str) -> Path:
+    """Where all of Grand Central is; `what` reads from there."""
     root = os.environ.get("SCALOR_DATA")
     if root is None:
         raise InputError(
-            f"SCALOR_DATA is not set: a replay reads {TRACKS} and {PICTURE} from its folder grand_central; for the "
-            "data see the Grand Central dataset of Zhou et al. 2012 and the walking paths of Yi et al. 2015."
+            f"SCALOR_DATA is not set: {what} from its folder grand_central; for the data see the Grand Central dataset "
+            "of Zhou et al. 2012 and the walking paths of Yi et al. 2015."
         )
-    folder = Path(root) / "grand_central"
+    return Path(root) / "grand_central"
+
+
+def data_folder() -> Path:
+    folder = home(f"a replay reads {TRACKS} and {PICTURE}")
     for name in (TRACKS, PICTURE):
         if not (folder / name).is_file():
-            raise InputError(f"SCALOR_DATA is {root!r}: there is no grand_central/{name} in it; put it there.")
+            raise InputError(
+                f"SCALOR_DATA is {str(folder.parent)!r}: there is no grand_central/{name} in it; put it there."
+            )
     return folder
 
 

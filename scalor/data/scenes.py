@@ -23,6 +23,7 @@ from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.mnist import Digits, DigitSprites, load_digits
 from scalor.data.replay import Replay
 from scalor.data.shapes import Shapes, colours
+from scalor.data.station import Station
 from scalor.data.textures import textures
 from scalor.errors import InputError
 
@@ -31,6 +32,8 @@ JITTER = 0.1  # sizes vary by this share either way
 SPEED_RANGE = (0.1, 0.3)  # per frame, in sizes of an object
 X, Y, HEADING, SPEED, SIZE, DEPTH, TURN, WHEN = range(8)
 PAIR = 0x9A12
+REAL: dict[str, type[Replay | Footage | Station]] = {"replay": Replay, "footage": Footage, "station": Station}
+"""Scenes that are real, or half so, by their kind."""
 
 
 class Sprites(Protocol):
@@ -62,9 +65,9 @@ class Scenes:
     ) -> None:
         """`digits` are the pictures of a mnist scene (none given: those of `load_digits` for the split)."""
         self.config, self.seed, self.split, self.device = config, seed, split, torch.device(device)
-        self.real: Replay | Footage | None = None
-        if config.kind in ("replay", "footage"):
-            self.real = (Replay if config.kind == "replay" else Footage)(config, seed, split, self.device)
+        self.real: Replay | Footage | Station | None = None
+        if config.kind in REAL:
+            self.real = REAL[config.kind](config, seed, split, self.device)
         self.objects = config.objects[1] * len(config.births)
         self.sprites: Sprites = Shapes()
         if config.kind == "mnist":

@@ -1,0 +1,86 @@
+"""Grand Central itself, for whoever has its video: the layout of the SCALOR paper, as the replay has it.
+
+Squares of 240 px at eight places of the 720x480 video (Zhou et al. 2012), every eighth frame, the first nine tenths of
+the time for training and the rest for tests. Nothing is known of the people in it. The squares are cut out once, which
+takes minutes, and kept beside the video.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor
+from tqdm import tqdm
+
+from scalor.config import SceneConfig, require
+from scalor.data.clip import Clip
+from scalor.data.footage import nobody
+from scalor.data.hashing import key, whole
+from scalor.data.replay import CROP, PLACES, SHOWN, STRIDE, TRAINING, home
+from scalor.errors import InputError
+from scalor.files import replacing
+
+VIDEOS = ("grandcentral.avi", "frames")
+"""The video, or a folder of its frames."""
+PLACE, START = range(2)
+
+
+class Station:
+    """Clips of one split, numbered without end; the same number is the same clip, always."""
+
+    def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
+        require(config.frame[0] == config.frame[1], "scene.frame", config.frame, "the station is shown in squares")
+        self.seed, self.split = seed, split
+        squares = kept_squares(config.frame[0])
+        cut = int(TRAINING * len(squares))
+        own = squares[:cut] if split == "train" else squares[cut:]
+        fits = len(own) >= config.length
+        require(fits, "scene.length", config.length, f"the {split} split has only {len(own)} frames")
+        self.starts = len(own) - config.length + 1
+        self.squares = torch.from_numpy(own).to(device)
+
+    def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
+        clip = key(self.seed, self.split, index)
+        first = whole(clip, START, self.starts)[:, None]
+        seen = self.squares[first + torch.arange(length, device=index.device), whole(clip, PLACE, len(PLACES))[:, None]]
+        frames = seen.float() / 255
+        return Clip(frames, nobody(frames))
+
+
+def kept_squares(side: int) -> UInt8[np.ndarray, "N P 3 side side"]:
+    """Every eighth frame at all places; cut out of the video where that has not been done yet."""
+    folder = home(f"the station reads {VIDEOS[0]}, or the pictures in {VIDEOS[1]},")
+    path = folder / f"squares_{side}.raw"
+    if not path.exists():
+        video = find_video(folder)
+        with replacing(path) as beside, beside.open("wb") as file:
+            for squares in cut_out(video, side):
+                file.write(squares.tobytes())
+    # Gigabytes: only what is looked at is read. Nothing is written back.
+    return np.memmap(path, np.uint8, "c").reshape(-1, len(PLACES), 3, side, side)
+
+
+def find_video(folder: Path) -> Path:
+    for name in VIDEOS:
+        if (folder / name).exists():
+            return folder / name
+    root = str(folder.parent)
+    raise InputError(
+        f"SCALOR_DATA is {root!r}: there is neither grand_central/{VIDEOS[0]} nor a folder grand_central/{VIDEOS[1]}; "
+        "put the video there."
+    )
+
+
+def cut_out(path: Path, side: int) -> Iterator[UInt8[np.ndarray, "P 3 side side"]]:
+    from scalor.video import Selection, open_video  # only this needs codecs
+    from scalor.video.shrinking import shrink
+
+    for frame in tqdm(open_video(path, Selection(stride=STRIDE)), "cutting", file=sys.stderr, unit="frame"):
+        picture = frame.picture
+        if picture.shape[:2] != SHOWN:
+            raise InputError(f"{path} is {picture.shape[1]}x{picture.shape[0]}: give a video of 720x480 pixels.")
+        parts = [shrink(picture[y : y + CROP, x : x + CROP], (side, side)) for x, y in PLACES]
+        yield np.stack(parts).transpose(0, 3, 1, 2)
