@@ -21,7 +21,7 @@ from scalor.video.tracking import follow, slots_for
 WEIGHTS = "pets"
 HEIGHT, WIDTH = 576, 768
 WALKERS = 8
-LENGTHS = 6
+TIMES_AS_LONG = 6
 """The film is so many times as long as other streams: a frame of it varies more."""
 
 
@@ -38,7 +38,7 @@ def rows(plan: Plan) -> list[VideoRow]:
     """A video of 768x576 pixels with eight walkers, from pictures to tracks, one stream."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.npy"
-        np.save(path, film(LENGTHS * plan.frames, plan.seed))
+        np.save(path, film(TIMES_AS_LONG * plan.frames, plan.seed))
         video = open_video(str(path))
         return [
             time_video(video, plan, "the model alone", raw=True),

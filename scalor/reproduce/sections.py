@@ -246,8 +246,9 @@ def efficiency(documents: Sequence[Document]) -> list[str]:
         f"({paper.LIKELIHOOD_SOURCE}). Both from scratch, each alone on the device unless the last column says "
         "otherwise. On a GPU the steps of both are compiled, then captured as graphs. Seconds "
         f"with those of compiling, without those of evaluations; {NOTHING} where it was not reached. The last MSE and "
-        "MOTA are of the few clips of such an evaluation. A black frame has .0063 here, so .0084 is reached before "
-        "anything is learned. A low MSE with a MOTA below zero: objects are drawn well and found anew in each frame.",
+        "MOTA are of the few clips of such an evaluation. A black frame has less than SQAIR's here, so that "
+        "one is reached before anything is learned. A low MSE with a MOTA below zero: objects are drawn well and found "
+        "anew in each frame.",
     ]
 
 

@@ -54,7 +54,7 @@ def test_squares_are_cut_out_once(station: Path) -> None:
         picture.unlink()
     again = Scenes(SCENE, 0, "train").clips(torch.tensor([5, 6, 7]), length=1).frames
     assert torch.equal(first[:, :1], again)
-    with pytest.raises(InputError, match=r"holds no|no image|no picture|empty"):
+    with pytest.raises(InputError, match="holds no images"):
         Scenes(replace(SCENE, frame=(16, 16)), 0, "train")
 
 
