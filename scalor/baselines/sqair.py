@@ -12,6 +12,8 @@ Where we depart from the publication, and why:
 - Discovery stops when no slot is free, in prior and posterior alike: so nothing that was found is ever dropped.
 - The number of discoveries is geometric, as in AIR; the released weights have a categorical prior. Its parameter may
   be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
+- So has the posterior: whether something new has come is asked of a head of its own, which starts at that prior. With
+  one head for both, discovery, which has learned first, finds all objects anew in every frame (docs/log.md).
 - Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
   quarter of the frame, or shrink until they have no gradient.
 - An object hears of the latents of those before it in propagation or in discovery, but no gradient goes back to them
@@ -330,10 +332,12 @@ class Discovery(nn.Module):
         super().__init__()
         hidden, latents = config.hidden_dim, config.latents
         self.limit = config.discovery_limit
+        self.later_discovery = config.later_discovery
         self.explained = nn.Sequential(nn.Linear(latents, hidden), nn.ELU())
         self.enter = nn.Linear(2 * hidden, hidden)
         self.recur = nn.Linear(hidden + latents, hidden, bias=False)
         self.presence = mlp(hidden, hidden, 1)
+        self.newcomer = mlp(hidden, hidden, 1)
         self.where = mlp(hidden, hidden, 8)
 
     def forward(
@@ -345,10 +349,13 @@ class Discovery(nn.Module):
         latent = kept.latent.new_zeros(len(hidden), kept.latent.shape[-1])
         going = torch.ones_like(room)
         free = has_room(room, steps)
+        first = kept.latent.shape[1] == 0
+        one_more = self.presence if first else self.newcomer
+        bias = torch.full_like(room, DISCOVERY_BIAS) if first else logit(self.later_discovery, room)
         made = []
         for step in range(steps):
             hidden = (entered + self.recur(torch.cat([hidden, latent.detach()], -1))).float().tanh()
-            logits = walled(self.presence(hidden).float() + DISCOVERY_BIAS, self.limit)
+            logits = walled(one_more(hidden).float() + bias, self.limit)
             going = going * draw.choose(logits) * free[:, step, None]
             where = normal(self.where(hidden), torch.zeros_like(latent[:, :4]), BROAD)
             z_where = draw.normal(where)

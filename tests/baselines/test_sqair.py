@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from scalor import kernels
 from scalor.baselines.sqair import (
     DARK,
+    DISCOVERY_BIAS,
     PRESENCE_PRIOR,
     SQAIR,
     Likely,
@@ -57,6 +58,7 @@ def tiny_model(discovery: float = 0.0, propagation: float = 0.0, **changes: Any)
     with torch.no_grad():
         model.appearance.decoder[-1].bias += DARK  # untrained glimpses are too dark to be told of
         model.discovery.presence[-1].bias += discovery
+        model.discovery.newcomer[-1].bias += discovery + DISCOVERY_BIAS + math.log(9)  # untrained, a tenth is new
         model.propagation.presence[-1].bias += propagation
     return model
 
