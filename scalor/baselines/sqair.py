@@ -12,8 +12,9 @@ Where we depart from the publication, and why:
 - Discovery stops when no slot is free, in prior and posterior alike: so nothing that was found is ever dropped.
 - The number of discoveries is geometric, as in AIR; the released weights have a categorical prior. Its parameter may
   be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
-- So has the posterior: whether something new has come is asked of a head of its own, which starts at that prior. With
-  one head for both, discovery, which has learned first, finds all objects anew in every frame (docs/log.md).
+- So has the posterior: whether something new has come is asked of a head of its own, which starts at that prior. And
+  sequences of two frames teach propagation alone. Otherwise discovery, which has learned first, finds all objects
+  anew in every frame, and propagation never learns (docs/log.md).
 - Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
   quarter of the frame, or shrink until they have no gradient.
 - An object hears of the latents of those before it in propagation or in discovery, but no gradient goes back to them
@@ -462,13 +463,14 @@ class SQAIR(Tracker):
         draw: Draw,
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         eagerness: float = 1.0,
+        newcomers: float | Tensor = 1.0,
     ) -> Seen:
-        """The posterior: propagate, then discover."""
+        """The posterior: propagate, then discover. With 0 `newcomers`, discover in the first frame alone."""
         first = scene.latent.shape[1] == 0
         kept, tracker = self.nothing(scene), scene.tracker
         if not first:
             kept, tracker = self.propagation(scene, view, self.appearance, draw)
-        room = self.config.slots - kept.taken.sum(1)
+        room = (self.config.slots - kept.taken.sum(1)) * (1.0 if first else newcomers)
         new = self.discovery(kept, room, self.steps(first), view, self.appearance, draw)
         memory = scene.memory if first else each_slot(self.transition.remember, scene.latent, scene.memory)
         there = scene.present[..., 0]
@@ -540,6 +542,7 @@ class SQAIR(Tracker):
         cut_gradients: bool = False,
         clip_object: float = 0.0,
         eagerness: float = 1.0,
+        newcomers: float | Tensor = 1.0,
         follow: Callable[..., Seen] | None = None,
     ) -> Explained:
         """Follow the frames one by one, then draw and charge for them all at once. A compiled `follow` may stand in for
@@ -548,7 +551,7 @@ class SQAIR(Tracker):
         clips, images = len(video), video.transpose(0, 1).contiguous()
         scene, seen = self.start(clips * particles, video), []
         for view, draw in zip(self.look(images, particles), draws, strict=True):
-            seen.append(follow(scene, view, draw, presence_prior, eagerness))
+            seen.append(follow(scene, view, draw, presence_prior, eagerness, newcomers))
             scene = seen[-1].scene.detach() if cut_gradients else seen[-1].scene.evened(clip_object)
         picture = self.paint([one.scene for one in seen])
         error = (picture.unflatten(1, (clips, particles)) - images[:, :, None]).square().sum((0, 3, 4, 5)).flatten()
@@ -596,6 +599,7 @@ class SQAIR(Tracker):
         """The importance-weighted bound; its gradient is VIMCO's. A compiled `follow` may stand in for the model's
         own."""
         particles = self.config.particles
+        newcomers = torch.full_like(now.presence_prior, float(video.shape[1] != 2))
         explained = self.explain(
             video,
             sampled(noise, video.shape[1], particles),
@@ -604,6 +608,7 @@ class SQAIR(Tracker):
             now.cut_gradients,
             now.clip_object,
             self.config.eagerness,
+            newcomers,
             follow,
         )
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
@@ -617,10 +622,10 @@ class SQAIR(Tracker):
         def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
             weights = compiled.weights()
 
-            def follow(scene: Scene, view: View, draw: Draw, prior: float | Tensor, eagerness: float) -> Seen:
+            def follow(scene: Scene, view: View, draw: Draw, *settings: float | Tensor) -> Seen:
                 assert isinstance(draw, Sampled)
                 normals, uniforms = draw.noise.normals, draw.noise.uniforms
-                seen: Seen = compiled(weights, scene, view, normals, uniforms, prior, eagerness)
+                seen: Seen = compiled(weights, scene, view, normals, uniforms, *settings)
                 return seen
 
             return self.bound(video, noise, now, follow)
@@ -780,8 +785,10 @@ class SQAIRFollow(nn.Module):
         uniforms: Tensor,
         presence_prior: float | Tensor,
         eagerness: float,
+        newcomers: Tensor,
     ) -> Seen:
-        return owned(self.model.follow(scene, view, Sampled(FrameNoise(normals, uniforms)), presence_prior, eagerness))
+        draw = Sampled(FrameNoise(normals, uniforms))
+        return owned(self.model.follow(scene, view, draw, presence_prior, eagerness, newcomers))
 
 
 def owned(seen: Seen) -> Seen:

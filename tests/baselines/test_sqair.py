@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from scalor import kernels
@@ -268,6 +268,24 @@ def test_there_are_never_more_objects_than_slots() -> None:
     assert (numbers["objects"] == 3).all()
 
 
+def test_two_frames_teach_propagation_alone() -> None:
+    model = tiny_model(discovery=40.0, propagation=-40.0)
+    two, three = (bound(model, video(clips=2, frames=frames)).numbers["discovered"] for frames in (2, 3))
+    torch.testing.assert_close(two, torch.full((2,), 3 / 2))  # three slots are filled in the first frame
+    torch.testing.assert_close(three, torch.full((2,), (3 + 2 + 2) / 3))
+    assert len(model.track(video(clips=1, frames=2))) == 3 + 2, "in use, two frames are as any"
+
+
+def test_before_learning_something_new_is_as_likely_as_its_prior_says() -> None:
+    model = SQAIR(SQAIRConfig(**{**TINY, "later_discovery": 0.2, "slots": 8}))
+    nn.init.zeros_(model.discovery.newcomer[-1].weight)
+    nn.init.zeros_(model.discovery.newcomer[-1].bias)
+    _, later, _ = scenes_of(model, video(clips=64, frames=3))
+    new = later.discovered > 0
+    assert new.any()
+    torch.testing.assert_close(later.presence[new], torch.full_like(later.presence[new], 0.2))
+
+
 def test_objects_that_draw_nothing_are_not_told_of() -> None:
     model, frames = tiny_model(discovery=40.0, propagation=40.0), video()
     assert len(model.track(frames)) == 2 * 4 * 3
@@ -311,7 +329,7 @@ def test_cut_gradients_leave_the_bound_as_it_is() -> None:
 
 
 def test_evened_gradients_leave_the_bound_as_it_is_and_change_what_is_learned() -> None:
-    model, frames = fickle_model(), video(clips=8)
+    model, frames = tiny_model(discovery=-2.0, propagation=-2.0), video(clips=8, frames=6)
     noise = noise_for(model, frames)
     bounds = [model.bound(frames, noise, NOW._replace(clip_object=times)).elbo for times in (0.0, 1e9, 1.01)]
     plain, far, near = (
