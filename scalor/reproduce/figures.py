@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from scalor.errors import InputError
 from scalor.evaluation.matching import assign, centre_distances
 from scalor.evaluation.report import TEST_SEED
 from scalor.files import open_folder
+from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.model.sighting import gather_tracks
 from scalor.presets import get_preset
@@ -50,7 +51,8 @@ PLOT_INCHES = (8.0, 2.7)
 """Width of a plot, and height of each of its rows."""
 
 Picture = UInt8[np.ndarray, "H W 3"]
-Models = Mapping[str, SCALOR]
+Models = Mapping[str, Any]
+"""By the preset they were trained with, which tells what system they are."""
 
 
 @dataclass(frozen=True)
@@ -120,15 +122,15 @@ def tracking(model: SCALOR, preset: str, ids: bool = True) -> Picture:
     return frames_of(rows, shown)
 
 
-def long_tracking(model: SCALOR, preset: str) -> Picture:
-    """A clip of twice the length that was trained on; few objects stay in view, so none is shown alone."""
-    seen = watch(model, shown_clip(preset).frames)
-    shown = (0, 4, 9, 14, 19)
+def plain_tracking(model: Tracker, preset: str, shown: Sequence[int] = (0, 3, 6, 9)) -> Picture:
+    """Input, tracks with discoveries marked, reconstruction and masks: what any system that knows objects can show."""
+    clip = shown_clip(preset).frames
+    frames, tracks = clip[0], model.track(clip, masks=True)
     rows = {
-        "input": to_bytes(seen.frames),
-        "tracks": overlay(seen.frames, seen.tracks, scale=enlargement(seen.tracks, len(shown))),
-        "reconstruction": to_bytes(seen.reconstruction),
-        "masks": label_maps(seen.tracks, len(seen.frames)),
+        "input": to_bytes(frames),
+        "tracks": overlay(frames, tracks, scale=enlargement(tracks, len(shown))),
+        "reconstruction": to_bytes(model.reconstruct(clip).frames[0]),
+        "masks": label_maps(tracks, len(frames)),
     }
     return frames_of(rows, shown)
 
@@ -359,13 +361,13 @@ def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tupl
     return drawn, left_out
 
 
-def need(models: Models, preset: str) -> SCALOR:
+def need(models: Models, preset: str) -> Any:
     if preset not in models:
         raise InputError(f"this figure needs a model of {preset}: train one with `scalor train {preset} --seeds 0`.")
     return models[preset]
 
 
-def of_model(preset: str, picture: Callable[[SCALOR, str], Picture]) -> Figure:
+def of_model(preset: str, picture: Callable[[Any, str], Picture]) -> Figure:
     return Figure((preset,), lambda models, results, out: save_png(out, picture(need(models, preset), preset)))
 
 
@@ -390,6 +392,8 @@ FIGURES: dict[str, Figure] = {
     "tracking-shapes-hd": of_model("shapes-hd", partial(tracking, ids=False)),
     "tracking-shapes-vhd": of_model("shapes-vhd", partial(tracking, ids=False)),
     "tracking-mnist-md": of_model("mnist-md", tracking),
+    "tracking-sqair-shapes-ld": of_model("sqair-shapes-ld", plain_tracking),
+    "tracking-sqair-mnist-vld": of_model("sqair-mnist-vld", plain_tracking),
     "background": of_model("shapes-background", background),
     "conditional-shapes-md": of_model("shapes-md", conditional),
     "conditional-mnist-md": of_model("mnist-md", conditional),
@@ -398,7 +402,7 @@ FIGURES: dict[str, Figure] = {
     "ablation": of_results(ablation_curves),
     "dense-discovery": of_model("shapes-dense-discovery", dense_discovery),
     "occlusion": of_model("mnist-occlusion", occlusion),
-    "length": of_model("shapes-length", long_tracking),
+    "length": of_model("shapes-length", partial(plain_tracking, shown=(0, 4, 9, 14, 19))),
     "crowd": of_model("shapes-crowd", partial(tracking, ids=False)),
     "unseen-digits": of_model("mnist-unseen", tracking),
     "efficiency": of_results(efficiency_curves),

@@ -12,7 +12,10 @@ from scalor.reproduce.sections import SECTIONS, short_tracking
 PAGE, README = Path("docs/results.md"), Path("README.md")
 FIGURES = PAGE.parent / "pictures/results"
 PICTURES = {
-    "tracking": ("tracking-shapes-md", "tracking-shapes-hd", "tracking-shapes-vhd", "tracking-mnist-md", "background"),
+    "tracking": (
+        *("tracking-shapes-md", "tracking-shapes-hd", "tracking-shapes-vhd", "tracking-mnist-md", "background"),
+        *("tracking-sqair-shapes-ld", "tracking-sqair-mnist-vld"),
+    ),
     "generation": (
         *("prediction", "conditional-shapes-md", "conditional-background", "conditional-mnist-md", "scratch"),
     ),

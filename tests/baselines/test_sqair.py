@@ -336,7 +336,7 @@ def test_evened_gradients_leave_the_bound_as_it_is_and_change_what_is_learned() 
         torch.autograd.grad(one.sum(), model.propagation.expect.weight, retain_graph=True)[0] for one in bounds
     )
     torch.testing.assert_close(bounds[0], bounds[2])
-    torch.testing.assert_close(far, plain)
+    torch.testing.assert_close(far, plain, rtol=1e-4, atol=1e-4)
     assert (near - plain).norm() > 0.001 * plain.norm()
 
 

@@ -9,9 +9,11 @@ import pytest
 import torch
 from PIL import Image
 
+from scalor.baselines.sqair import SQAIR, SQAIRConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.mnist import Digits
 from scalor.errors import InputError
+from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.presets import PRESETS, get_preset
 from scalor.reproduce import figures
@@ -40,6 +42,8 @@ LAYOUT = {  # rows, columns, side of a frame
     "tracking-shapes-hd": (5, 4, 256),
     "tracking-shapes-vhd": (5, 4, 256),
     "tracking-mnist-md": (5, 4, 256),
+    "tracking-sqair-shapes-ld": (4, 4, 256),
+    "tracking-sqair-mnist-vld": (4, 4, 256),
     "background": (5, 4, 256),
     "conditional-shapes-md": (4, 8, 128),
     "conditional-mnist-md": (4, 8, 128),
@@ -53,7 +57,7 @@ LAYOUT = {  # rows, columns, side of a frame
     "replay": (5, 4, 256),
 }
 PLOTS = {"ablation", "efficiency", "prediction"}
-Draw = Callable[[str, dict[str, SCALOR]], np.ndarray]
+Draw = Callable[[str, dict[str, Tracker]], np.ndarray]
 
 
 @pytest.fixture
@@ -66,8 +70,9 @@ def digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def models() -> dict[str, SCALOR]:
+def models() -> dict[str, Tracker]:
     others = {
+        **dict.fromkeys(("sqair-shapes-ld", "sqair-mnist-vld"), SQAIR(SQAIRConfig(hidden_dim=16, what_dim=4)).eval()),
         "shapes-background": tiny_model(lively=False, background=True),
         "grand-central-replay-still": tiny_model(lively=False, still=True),
     }
@@ -86,7 +91,7 @@ def draw(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Draw:
     pictures: list[np.ndarray] = []
     monkeypatch.setattr(figures, "save_png", lambda out, picture: pictures.append(picture))
 
-    def drawn(name: str, models: dict[str, SCALOR]) -> np.ndarray:
+    def drawn(name: str, models: dict[str, Tracker]) -> np.ndarray:
         FIGURES[name].draw(models, tmp_path / "no results", tmp_path / "a.png")
         return pictures.pop()
 
@@ -108,7 +113,7 @@ def test_every_figure_is_listed() -> None:
 @pytest.mark.usefixtures("digits", "station")
 @pytest.mark.filterwarnings("ignore:slots run out")
 @pytest.mark.parametrize("name", LAYOUT)
-def test_a_figure_of_a_model_has_its_rows_and_columns(name: str, models: dict[str, SCALOR], draw: Draw) -> None:
+def test_a_figure_of_a_model_has_its_rows_and_columns(name: str, models: dict[str, Tracker], draw: Draw) -> None:
     rows, columns, side = LAYOUT[name]
     given = {preset: models[preset] for preset in FIGURES[name].presets}
     picture = draw(name, given)
@@ -125,7 +130,7 @@ def test_a_figure_of_a_model_has_its_rows_and_columns(name: str, models: dict[st
 
 @pytest.mark.filterwarnings("ignore:slots run out")
 def test_what_is_imagined_is_the_same_again_and_leaves_other_random_numbers_alone(
-    models: dict[str, SCALOR], draw: Draw
+    models: dict[str, Tracker], draw: Draw
 ) -> None:
     before = torch.get_rng_state()
     one, again = (draw("scratch", models) for _ in range(2))
@@ -133,7 +138,7 @@ def test_what_is_imagined_is_the_same_again_and_leaves_other_random_numbers_alon
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_figures_become_files(models: dict[str, SCALOR], tmp_path: Path) -> None:
+def test_figures_become_files(models: dict[str, Tracker], tmp_path: Path) -> None:
     put(tmp_path, "ablation", "a", rejection=True, attention=True, evaluations=[evaluation(1, 0.5, 3)])
     speed, training = [{"objects": 4, "ms_per_frame": 1}], [{"step": 1, "seconds": 2, "mse": 0.1}]
     for device in ("cuda", "cpu"):

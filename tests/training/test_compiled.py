@@ -140,7 +140,8 @@ def test_no_result_of_sqair_is_a_view_of_something_inside() -> None:
     model, noise = sqair_and_noise(video)
     particles = model.config.particles
     (view, _), share = model.look(video.transpose(0, 1), particles), sampled(noise, 2, particles)[0].noise
-    seen = SQAIRFollow(model)(model.start(2 * particles, video), view, share.normals, share.uniforms, 0.7, 1.0)
+    scene, one = model.start(2 * particles, video), torch.ones(())
+    seen = SQAIRFollow(model)(scene, view, share.normals, share.uniforms, 0.7 * one, 1.0, one)
     assert not any(getattr(seen.scene, field.name)._is_view() for field in fields(seen.scene))
 
 
