@@ -12,9 +12,9 @@ Where we depart from the publication, and why:
 - Discovery stops when no slot is free, in prior and posterior alike: so nothing that was found is ever dropped.
 - The number of discoveries is geometric, as in AIR; the released weights have a categorical prior. Its parameter may
   be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
-- So has the posterior: whether something new has come is asked of a head of its own, which starts at that prior. And
-  sequences of two frames teach propagation alone. Otherwise discovery, which has learned first, finds all objects
-  anew in every frame, and propagation never learns (docs/log.md).
+- So has the posterior: whether something new has come is asked of a head of its own, which starts near that prior. And
+  in training nothing can come in the second of two frames, in prior and posterior alike: discovery, which has learned
+  from single frames, had found all objects anew there before propagation could learn (docs/log.md).
 - Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
   quarter of the frame, or shrink until they have no gradient.
 - An object hears of the latents of those before it in propagation or in discovery, but no gradient goes back to them
@@ -90,11 +90,14 @@ class SQAIRConfig:
     sigma: float = setting(0.3, "standard deviation of the pixel noise, pixels in [0, 1]")
     discovery_limit: float = setting(5.0, "presence logits of discovery stay within this, so that others are tried")
     eagerness: float = setting(1.0, "in training, the first frame's log odds of one more object are multiplied by it")
+    newcomers_from: int = setting(
+        3, "in training, only sequences of at least so many frames look for new objects after the first"
+    )
 
     def __post_init__(self) -> None:
         for size in self.frame:
             require(size > 0 and size % PATCH == 0, "model.frame", self.frame, f"give positive multiples of {PATCH}")
-        for name in ("slots", "discoveries", "glimpse", "what_dim", "hidden_dim"):
+        for name in ("slots", "discoveries", "glimpse", "what_dim", "hidden_dim", "newcomers_from"):
             require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
         require(self.particles > 1, "model.particles", self.particles, "VIMCO compares at least 2")
         fits = all(0 < size < side for size, side in zip(self.object_size, self.frame, strict=True))
@@ -333,7 +336,7 @@ class Discovery(nn.Module):
         super().__init__()
         hidden, latents = config.hidden_dim, config.latents
         self.limit = config.discovery_limit
-        self.later_discovery = config.later_discovery
+        self.newcomer_bias = logit(config.later_discovery, torch.zeros(())).item()
         self.explained = nn.Sequential(nn.Linear(latents, hidden), nn.ELU())
         self.enter = nn.Linear(2 * hidden, hidden)
         self.recur = nn.Linear(hidden + latents, hidden, bias=False)
@@ -342,7 +345,14 @@ class Discovery(nn.Module):
         self.where = mlp(hidden, hidden, 8)
 
     def forward(
-        self, kept: Part, room: Float[Tensor, "R 1"], steps: int, view: View, eye: Appearance, draw: Draw
+        self,
+        kept: Part,
+        room: Float[Tensor, "R 1"],
+        first: bool,
+        steps: int,
+        view: View,
+        eye: Appearance,
+        draw: Draw,
     ) -> Part:
         explained = (self.explained(kept.latent) * kept.taken).sum(1)
         entered = self.enter(torch.cat([view.code, explained], -1))
@@ -350,9 +360,7 @@ class Discovery(nn.Module):
         latent = kept.latent.new_zeros(len(hidden), kept.latent.shape[-1])
         going = torch.ones_like(room)
         free = has_room(room, steps)
-        first = kept.latent.shape[1] == 0
-        one_more = self.presence if first else self.newcomer
-        bias = torch.full_like(room, DISCOVERY_BIAS) if first else logit(self.later_discovery, room)
+        one_more, bias = (self.presence, DISCOVERY_BIAS) if first else (self.newcomer, self.newcomer_bias)
         made = []
         for step in range(steps):
             hidden = (entered + self.recur(torch.cat([hidden, latent.detach()], -1))).float().tanh()
@@ -465,13 +473,14 @@ class SQAIR(Tracker):
         eagerness: float = 1.0,
         newcomers: float | Tensor = 1.0,
     ) -> Seen:
-        """The posterior: propagate, then discover. With 0 `newcomers`, discover in the first frame alone."""
+        """The posterior: propagate, then discover. Whether anything can come after the first frame, in prior and
+        posterior alike, is told by `newcomers`: 1 or 0, a tensor where one compiled graph serves both."""
         first = scene.latent.shape[1] == 0
         kept, tracker = self.nothing(scene), scene.tracker
         if not first:
             kept, tracker = self.propagation(scene, view, self.appearance, draw)
         room = (self.config.slots - kept.taken.sum(1)) * (1.0 if first else newcomers)
-        new = self.discovery(kept, room, self.steps(first), view, self.appearance, draw)
+        new = self.discovery(kept, room, first, self.steps(first), view, self.appearance, draw)
         memory = scene.memory if first else each_slot(self.transition.remember, scene.latent, scene.memory)
         there = scene.present[..., 0]
         log_q = (there * log_prob_bernoulli(kept.logits, kept.taken)[..., 0]).sum(1)
@@ -597,9 +606,9 @@ class SQAIR(Tracker):
         follow: Callable[..., Seen] | None = None,
     ) -> Bound:
         """The importance-weighted bound; its gradient is VIMCO's. A compiled `follow` may stand in for the model's
-        own."""
+        own. For short sequences (`newcomers_from`) it is the bound of a world in which nothing comes later."""
         particles = self.config.particles
-        newcomers = torch.full_like(now.presence_prior, float(video.shape[1] != 2))
+        newcomers = torch.full_like(now.presence_prior, float(video.shape[1] >= self.config.newcomers_from))
         explained = self.explain(
             video,
             sampled(noise, video.shape[1], particles),
@@ -622,10 +631,12 @@ class SQAIR(Tracker):
         def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
             weights = compiled.weights()
 
-            def follow(scene: Scene, view: View, draw: Draw, *settings: float | Tensor) -> Seen:
+            def follow(
+                scene: Scene, view: View, draw: Draw, prior: float | Tensor, eagerness: float, newcomers: Tensor
+            ) -> Seen:
                 assert isinstance(draw, Sampled)
                 normals, uniforms = draw.noise.normals, draw.noise.uniforms
-                seen: Seen = compiled(weights, scene, view, normals, uniforms, *settings)
+                seen: Seen = compiled(weights, scene, view, normals, uniforms, prior, eagerness, newcomers)
                 return seen
 
             return self.bound(video, noise, now, follow)

@@ -4,7 +4,7 @@ import argparse
 
 from scalor.baselines.classical import PREFIX, ClassicalTracker, evaluate, named
 from scalor.cli.learning import gates
-from scalor.cli.main import print_json
+from scalor.documents import print_json
 from scalor.errors import InputError
 from scalor.presets import get_preset
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from scalor.cli import overrides
-from scalor.cli.main import as_json, print_json
 from scalor.cli.seeing import part_asked_for
 from scalor.config import Config
+from scalor.documents import as_json, print_json
 from scalor.errors import InputError
 from scalor.files import open_folder
 from scalor.fitting.choosing import STEPS, Choice

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from scalor.cli import overrides
-from scalor.cli.main import as_json, print_json
+from scalor.documents import as_json, print_json
 from scalor.errors import InputError
 from scalor.evaluation import TrackingReport, report
 from scalor.presets import get_preset

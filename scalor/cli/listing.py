@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from scalor import presets as library
-from scalor.cli.main import print_json
 from scalor.config import ModelConfig
+from scalor.documents import print_json
 from scalor.training import checkpoint
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from scalor.cli.main import print_json
+from scalor.documents import print_json
 from scalor.reproduce import page
 from scalor.reproduce.catalogue import Cell, choose
 from scalor.reproduce.figures import draw_all

@@ -2,7 +2,7 @@
 
 import argparse
 
-from scalor.cli.main import print_json
+from scalor.documents import print_json
 from scalor.errors import InputError
 from scalor.evaluation.scoring import score as score_files
 

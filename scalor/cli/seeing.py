@@ -12,9 +12,9 @@ import torch
 
 from scalor.cli.classical import is_classical, tracker_for_video
 from scalor.cli.learning import table
-from scalor.cli.main import print_json
 from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
+from scalor.documents import print_json
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import open_folder

@@ -51,8 +51,7 @@ PLOT_INCHES = (8.0, 2.7)
 """Width of a plot, and height of each of its rows."""
 
 Picture = UInt8[np.ndarray, "H W 3"]
-Models = Mapping[str, Any]
-"""By the preset they were trained with, which tells what system they are."""
+Models = Mapping[str, Tracker]
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def tracking(model: SCALOR, preset: str, ids: bool = True) -> Picture:
 def plain_tracking(model: Tracker, preset: str, shown: Sequence[int] = (0, 3, 6, 9)) -> Picture:
     """Input, tracks with discoveries marked, reconstruction and masks: what any system that knows objects can show."""
     clip = shown_clip(preset).frames
-    frames, tracks = clip[0], model.track(clip, masks=True)
+    frames, tracks = clip[0, :, :3], model.track(clip, masks=True)
     rows = {
         "input": to_bytes(frames),
         "tracks": overlay(frames, tracks, scale=enlargement(tracks, len(shown))),
@@ -361,13 +360,14 @@ def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tupl
     return drawn, left_out
 
 
-def need(models: Models, preset: str) -> Any:
+def need(models: Models, preset: str) -> Tracker:
     if preset not in models:
         raise InputError(f"this figure needs a model of {preset}: train one with `scalor train {preset} --seeds 0`.")
     return models[preset]
 
 
 def of_model(preset: str, picture: Callable[[Any, str], Picture]) -> Figure:
+    """Of a model of the system that the preset trains; which one that is, only the preset knows."""
     return Figure((preset,), lambda models, results, out: save_png(out, picture(need(models, preset), preset)))
 
 
@@ -380,7 +380,7 @@ def of_results(rows: Callable[[Path], list[list[Panel]]]) -> Figure:
     return Figure((), draw)
 
 
-def of_two_models(plain: str, scenic: str, picture: Callable[[SCALOR, SCALOR], Picture]) -> Figure:
+def of_two_models(plain: str, scenic: str, picture: Callable[[Any, Any], Picture]) -> Figure:
     def draw(models: Models, results: Path, out: Path) -> None:
         save_png(out, picture(need(models, plain), need(models, scenic)))
 
@@ -402,6 +402,7 @@ FIGURES: dict[str, Figure] = {
     "ablation": of_results(ablation_curves),
     "dense-discovery": of_model("shapes-dense-discovery", dense_discovery),
     "occlusion": of_model("mnist-occlusion", occlusion),
+    # Few objects stay in view as long as this, so none is shown alone.
     "length": of_model("shapes-length", partial(plain_tracking, shown=(0, 4, 9, 14, 19))),
     "crowd": of_model("shapes-crowd", partial(tracking, ids=False)),
     "unseen-digits": of_model("mnist-unseen", tracking),

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from scalor.cli.main import as_json
 from scalor.config import Config
+from scalor.documents import as_json
 from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from scalor import kernels
@@ -58,7 +58,7 @@ def tiny_model(discovery: float = 0.0, propagation: float = 0.0, **changes: Any)
     with torch.no_grad():
         model.appearance.decoder[-1].bias += DARK  # untrained glimpses are too dark to be told of
         model.discovery.presence[-1].bias += discovery
-        model.discovery.newcomer[-1].bias += discovery + DISCOVERY_BIAS + math.log(9)  # untrained, a tenth is new
+        model.discovery.newcomer[-1].bias += discovery + DISCOVERY_BIAS - model.discovery.newcomer_bias
         model.propagation.presence[-1].bias += propagation
     return model
 
@@ -242,12 +242,13 @@ def test_no_gradient_goes_from_an_object_to_the_latents_of_those_before_it() -> 
 # Few and many objects.
 
 
-def test_without_objects_the_bound_is_that_of_a_black_frame_and_of_stopping_at_once() -> None:
+@pytest.mark.parametrize(("length", "later"), [(2, 0), (3, 2)])  # in the second of two frames nothing can come
+def test_without_objects_the_bound_is_that_of_a_black_frame_and_of_stopping_at_once(length: int, later: int) -> None:
     model = tiny_model(discovery=-40.0)
-    frames = video(clips=2, frames=3)
+    frames = video(clips=2, frames=length)
     found = bound(model, frames)
     black = pixel_log_likelihood(frames.square().sum((1, 2, 3, 4)), frames[0].numel(), model.config.sigma)
-    stopping = math.log(1 - PRESENCE_PRIOR) + 2 * math.log(1 - model.config.later_discovery)
+    stopping = math.log(1 - PRESENCE_PRIOR) + later * math.log(1 - model.config.later_discovery)
     torch.testing.assert_close(found.elbo, black + stopping)
     assert len(model.track(frames)) == 0
     assert not model.reconstruct(frames).frames.any()
@@ -268,7 +269,7 @@ def test_there_are_never_more_objects_than_slots() -> None:
     assert (numbers["objects"] == 3).all()
 
 
-def test_two_frames_teach_propagation_alone() -> None:
+def test_in_training_nothing_new_comes_in_the_second_of_two_frames() -> None:
     model = tiny_model(discovery=40.0, propagation=-40.0)
     two, three = (bound(model, video(clips=2, frames=frames)).numbers["discovered"] for frames in (2, 3))
     torch.testing.assert_close(two, torch.full((2,), 3 / 2))  # three slots are filled in the first frame
@@ -276,14 +277,22 @@ def test_two_frames_teach_propagation_alone() -> None:
     assert len(model.track(video(clips=1, frames=2))) == 3 + 2, "in use, two frames are as any"
 
 
-def test_before_learning_something_new_is_as_likely_as_its_prior_says() -> None:
-    model = SQAIR(SQAIRConfig(**{**TINY, "later_discovery": 0.2, "slots": 8}))
-    nn.init.zeros_(model.discovery.newcomer[-1].weight)
-    nn.init.zeros_(model.discovery.newcomer[-1].bias)
-    _, later, _ = scenes_of(model, video(clips=64, frames=3))
-    new = later.discovered > 0
-    assert new.any()
-    torch.testing.assert_close(later.presence[new], torch.full_like(later.presence[new], 0.2))
+@pytest.mark.parametrize(("frames", "taught"), [(2, False), (3, True)])
+def test_whether_something_has_come_is_learned_where_it_can(frames: int, taught: bool) -> None:
+    model = fickle_model()
+    bound(model, video(clips=8, frames=frames)).elbo.mean().backward()
+    assert all(bool(p.grad.norm() > 0) == taught for p in model.discovery.newcomer.parameters())
+    assert all(p.grad.norm() > 0 for p in model.discovery.presence.parameters())
+
+
+def test_before_learning_something_new_is_about_as_likely_as_its_prior_says() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = SQAIR(SQAIRConfig(**{**TINY, "later_discovery": 0.2}))
+        model.propagation.presence[-1].bias.data -= 40  # all slots are free again
+    later = scenes_of(model, video(clips=512, frames=3))[1]
+    some = (later.present.sum((1, 2)) > 0).float().mean()
+    assert 0.15 < some < 0.25
 
 
 def test_objects_that_draw_nothing_are_not_told_of() -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
-from scalor.baselines.sqair import SQAIR, SQAIRConfig
+from scalor.baselines.sqair import DARK, SQAIR, SQAIRConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.mnist import Digits
 from scalor.errors import InputError
@@ -69,10 +70,18 @@ def digits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scalor.data.scenes.load_digits", lambda split: bars)
 
 
+def tiny_sqair() -> SQAIR:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = SQAIR(SQAIRConfig(hidden_dim=16, what_dim=4)).eval()
+    nn.init.constant_(model.appearance.decoder[-1].bias, DARK)  # untrained glimpses are too dark to be told of
+    return model
+
+
 @pytest.fixture(scope="module")
 def models() -> dict[str, Tracker]:
     others = {
-        **dict.fromkeys(("sqair-shapes-ld", "sqair-mnist-vld"), SQAIR(SQAIRConfig(hidden_dim=16, what_dim=4)).eval()),
+        **dict.fromkeys(("sqair-shapes-ld", "sqair-mnist-vld"), tiny_sqair()),
         "shapes-background": tiny_model(lively=False, background=True),
         "grand-central-replay-still": tiny_model(lively=False, still=True),
     }
@@ -126,6 +135,13 @@ def test_a_figure_of_a_model_has_its_rows_and_columns(name: str, models: dict[st
         assert 2 <= len(red) <= 4
     else:
         assert len(red) == 0
+
+
+@pytest.mark.usefixtures("digits")
+def test_another_systems_masks_are_shown_as_well(models: dict[str, Tracker], draw: Draw) -> None:
+    picture = draw("tracking-sqair-mnist-vld", models)
+    last_row = picture[-(256 + GAP) :, -4 * (256 + GAP) :]
+    assert len(np.unique(last_row.reshape(-1, 3), axis=0)) > 3, "black, white between frames, and some objects' colours"
 
 
 @pytest.mark.filterwarnings("ignore:slots run out")

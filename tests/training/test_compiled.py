@@ -126,9 +126,12 @@ def sqair_bound_and_gradients(
     return bounded.numbers, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-def test_sqairs_weights_in_one_vector_give_the_same_bound_and_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("frames", [2, 4])
+def test_sqairs_weights_in_one_vector_give_the_same_bound_and_gradients(
+    frames: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **options: function)
-    video = squares(4, clips=2)
+    video = squares(frames, clips=2)
     model, noise = sqair_and_noise(video)
     plain = sqair_bound_and_gradients(model, video, noise, model.bound)
     assert_same(plain, sqair_bound_and_gradients(model, video, noise, model.compiled_bound()))

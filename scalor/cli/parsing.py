@@ -1,0 +1,343 @@
+"""What may be said on the command line: a function for each command, and the kinds of values."""
+
+import argparse
+import json
+import math
+from typing import NoReturn, TypeAlias
+
+from scalor.errors import InputError
+
+LARGEST_SCALE = 8
+EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains in one sentence, like everything else here."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see `{self.prog} --help`.")
+
+
+class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows the defaults that say something, and keeps the lines of the list of settings."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        says_nothing = action.default is None or action.default is False or action.default == []
+        return action.help if says_nothing else super()._get_help_string(action)
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+"""What `add_subparsers` gives; it has no public name."""
+
+
+def parser() -> Parser:
+    top = Parser(
+        prog="scalor",
+        description="Find, follow, separate and forecast every object in a video, with no labels.",
+        epilog=EPILOG,
+        allow_abbrev=False,
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for add in (
+        add_train,
+        add_track,
+        add_score,
+        add_fit,
+        add_predict,
+        add_generate,
+        add_evaluate,
+        add_reproduce,
+        add_presets,
+        add_demo,
+        add_pack,
+        add_info,
+    ):
+        add(commands)
+    return top
+
+
+def command(commands: Commands, name: str, help: str, *, weights: str | None = None, out: str | None = None) -> Parser:
+    """A new command with the options that several share."""
+    sub: Parser = commands.add_parser(name, help=help, description=help, allow_abbrev=False, formatter_class=Help)
+    sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    if weights:
+        sub.add_argument("--weights", default=weights, help="shipped name, run folder or .safetensors file")
+    if out:
+        sub.add_argument("--out", default=out, help="folder to write to")
+    if weights or name in ("train", "fit", "evaluate", "reproduce"):
+        sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    if name in ("train", "reproduce"):
+        sub.add_argument("--together", type=positive, default=8, help="most trainings side by side; others wait")
+    return sub
+
+
+def add_train(commands: Commands) -> None:
+    train = command(commands, "train", "Train models from presets; any setting can be overridden by its dotted name.")
+    train.add_argument(
+        "preset", nargs="+", help="name of a preset (`scalor presets` lists them); several train side by side"
+    )
+    train.add_argument(
+        "--seeds",
+        type=natural,
+        nargs="+",
+        metavar="SEED",
+        default=None,
+        help="train every preset with each of these seeds, side by side, into folders PRESET-seedSEED",
+    )
+    train.add_argument(
+        "--out",
+        default=None,
+        help="run folder (default: runs/PRESET); side by side, the folder of the run folders (default: runs)",
+    )
+    train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
+    train.epilog = settings_help("defaults; a preset may change them")
+
+
+def add_track(commands: Commands) -> None:
+    track = command(
+        commands,
+        "track",
+        "Find and follow every object in a video: tables, overlay, pictures, and a report to begin with.",
+        weights="shapes-md",
+        out="tracked",
+    )
+    track.add_argument(
+        "video",
+        help="video file, folder of images, pattern such as 'frames/*.png', TIFF stack, or .npy or .npz array "
+        "[T, H, W, 3]",
+    )
+    add_selection(track)
+    track.add_argument(
+        "--stride", type=positive, default=None, help="track every so many frames (default: as the model was fitted)"
+    )
+    track.add_argument("--masks", action="store_true", help="also write every object's pixels")
+    track.add_argument(
+        "--raw",
+        action="store_true",
+        help="a model of `scalor fit`: leave its boxes and ids as they are (no sharper, no gaps bridged)",
+    )
+    track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
+    track.add_argument(
+        "--object-size",
+        type=height_and_width,
+        metavar="HxW",
+        default=None,
+        help="for --weights classical-colour, classical-foreground or classical-motion, which learn nothing: typical "
+        "height and width of an object, pixels",
+    )
+
+
+def add_score(commands: Commands) -> None:
+    score = command(commands, "score", "Measure how well tracks agree with a truth file.")
+    score.add_argument("tracks", nargs="+", help="tracks.csv of `scalor track`, or MOTChallenge text; one or more")
+    score.add_argument("--truth", required=True, help="MOTChallenge text: frame, id, left, top, width, height, ...")
+    score.add_argument(
+        "--frames",
+        metavar="FIRST-LAST",
+        default=None,
+        help="frames to score, from 1 on, such as 478-795 (none given: as far as the truth goes)",
+    )
+    score.add_argument(
+        "--minimum-presence",
+        type=probability,
+        metavar="P",
+        default=None,
+        help="count only tracks with a confidence above this (none given: all)",
+    )
+
+
+def add_fit(commands: Commands) -> None:
+    fit = command(commands, "fit", "Learn the objects of your own videos, filmed by a camera that stands still.")
+    fit.add_argument("video", nargs="+", help="videos of one size, as for `scalor track`")
+    fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO)")
+    fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    fit.add_argument("--steps", type=positive, default=None, help="steps of training (default: 6000)")
+    fit.add_argument(
+        "--object-size",
+        type=height_and_width,
+        metavar="HxW",
+        default=None,
+        help="typical height and width of an object, pixels of the video (default: measured)",
+    )
+    fit.add_argument(
+        "--scale", type=scale, default=None, help="shrink or enlarge the video by this (default: by the objects' size)"
+    )
+    fit.add_argument(
+        "--stride", type=positive, default=None, help="learn from every so many frames (default: by speed)"
+    )
+    add_selection(fit)
+    fit.epilog = settings_help("defaults; `fit` changes most of them by the video, and writes all into chosen.json")
+
+
+def add_predict(commands: Commands) -> None:
+    predict = command(commands, "predict", "Imagine how your own video goes on.", weights="shapes-md", out="predicted")
+    predict.add_argument("video", help="as for `scalor track`")
+    predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
+    predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
+    predict.add_argument("--seconds", type=duration, default=1.0, help="how much to imagine")
+    predict.add_argument("--sample", action="store_true", help="one of the possible futures, not the most likely one")
+    predict.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    predict.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
+    predict.add_argument("--stride", type=positive, default=None, help="see every so many frames (default: as fitted)")
+    add_selection(predict)
+
+
+def add_generate(commands: Commands) -> None:
+    generate = command(commands, "generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
+    generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
+    generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
+    generate.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
+    generate.add_argument("--horizon", type=positive, default=5, help="frames to imagine")
+    generate.add_argument(
+        "--rate",
+        type=probability,
+        default=None,
+        help="chance of a new object per cell and imagined frame (with --scratch: in the first frame; by default so "
+        "that objects cover a quarter of it)",
+    )
+    generate.add_argument("--clip", type=natural, default=0, help="number of the test clip")
+    generate.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+
+
+def add_evaluate(commands: Commands) -> None:
+    evaluate = command(commands, "evaluate", "Measure a model on unseen clips of its test scenes.")
+    evaluate.add_argument(
+        "weights", help="shipped name, run folder or .safetensors file; with --preset also classical-colour or its like"
+    )
+    evaluate.add_argument("--clips", type=positive, default=64, help="clips; the benchmark uses 1000")
+    evaluate.add_argument("--nll-samples", type=natural, default=0, help="samples for the likelihood bound; 0: none")
+    evaluate.add_argument("--preset", default=None, help="use this preset's test scenes instead of the model's own")
+
+
+def add_reproduce(commands: Commands) -> None:
+    reproduce = command(
+        commands,
+        "reproduce",
+        "Make the tables of the paper: train what is missing, measure it, keep the figures. The same command goes on "
+        "where it was stopped; what is there already is not made again.",
+    )
+    reproduce.add_argument(
+        "table",
+        nargs="+",
+        help="tracking, likelihood, ablation, generation, efficiency, generalisation, replay, or all of them: all; "
+        "figures draws the pictures of finished trainings into docs/pictures/results; page writes docs/results.md and "
+        "the results in README.md",
+    )
+    reproduce.add_argument(
+        "--setting",
+        nargs="+",
+        default=[],
+        help="presets to measure, such as md, vhd, mnist-md, sqair-vld (none given: all of the table)",
+    )
+    reproduce.add_argument(
+        "--seeds", type=natural, nargs="+", metavar="SEED", default=[0, 1, 2], help="seeds to train with"
+    )
+    reproduce.add_argument("--runs", default="runs", help="folder of the trainings, PRESET-seedSEED each")
+    reproduce.add_argument("--results", default="results", help="folder of the figures, one JSON file each")
+    reproduce.add_argument("--clips", type=positive, default=1000, help="unseen clips to measure on")
+    reproduce.add_argument("--nll-samples", type=positive, default=10, help="samples for the likelihood bound")
+
+
+def add_presets(commands: Commands) -> None:
+    presets = command(commands, "presets", "List the presets, or show one whole.")
+    presets.add_argument("preset", nargs="?", help="show this preset's every setting")
+
+
+def add_demo(commands: Commands) -> None:
+    demo = command(commands, "demo", "Track an unseen scene with the shipped weights and show everything.", out="demo")
+    demo.add_argument("--clips", type=positive, default=16, help="clips for the metrics")
+
+
+def add_pack(commands: Commands) -> None:
+    pack = command(commands, "pack", "Write a small copy of trained weights, to share: a quarter of the size.")
+    pack.add_argument("weights", help="run folder or .safetensors file")
+    pack.add_argument("--out", required=True, help=".safetensors file to write")
+
+
+def add_info(commands: Commands) -> None:
+    info = command(commands, "info", "Say what is in a checkpoint.")
+    info.add_argument("weights", help="shipped name, run folder or .safetensors file")
+
+
+def add_selection(sub: argparse.ArgumentParser) -> None:
+    """Which part of a video is meant."""
+    from scalor.video.reading import FPS
+
+    sub.add_argument(
+        "--region",
+        type=natural,
+        nargs=4,
+        metavar=("X0", "Y0", "X1", "Y1"),
+        default=None,
+        help="part of the picture to look at, pixels; X1 and Y1 are the first ones outside",
+    )
+    sub.add_argument("--start", type=number, default=None, help="seconds to leave out at the beginning of the video")
+    sub.add_argument("--end", type=number, default=None, help="second of the video to stop at")
+    sub.add_argument(
+        "--fps", type=number, default=FPS, help="frames per second of images and arrays, which carry no time"
+    )
+
+
+def positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 0")
+    return int(text)
+
+
+def scale(text: str) -> float:
+    value = number(text)
+    if not 0 < value <= LARGEST_SCALE:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LARGEST_SCALE}")
+    return value
+
+
+def probability(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
+    return value
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
+
+
+def duration(text: str) -> float:
+    value = number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
+    return value
+
+
+def height_and_width(text: str) -> tuple[float, float]:
+    try:
+        height, width = map(float, text.split("x"))
+    except ValueError:
+        height = width = math.nan
+    if not (0 < height < math.inf and 0 < width < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a height and a width in pixels, for example 9x9")
+    return height, width
+
+
+def settings_help(note: str) -> str:
+    """Every setting with its default and meaning, and a note on the defaults."""
+    from scalor.cli.overrides import fields_of
+    from scalor.config import Config
+
+    lines = [f"settings ({note}):"]
+    for name, field in fields_of(Config()).items():
+        lines.append(f"  --{name} {json.dumps(field.default)}\n      {field.metadata['help']}")
+    return "\n".join(lines)
