@@ -37,6 +37,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from scalor import schedule
 from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
 from scalor.config import require, setting
 from scalor.distributions import Estimator, FrameNoise, Mode, Noise, Normal, log_prob_bernoulli, logit, positive
@@ -336,7 +337,7 @@ class Discovery(nn.Module):
         super().__init__()
         hidden, latents = config.hidden_dim, config.latents
         self.limit = config.discovery_limit
-        self.newcomer_bias = logit(config.later_discovery, torch.zeros(())).item()
+        self.newcomer_bias = schedule.logit(config.later_discovery)
         self.explained = nn.Sequential(nn.Linear(latents, hidden), nn.ELU())
         self.enter = nn.Linear(2 * hidden, hidden)
         self.recur = nn.Linear(hidden + latents, hidden, bias=False)
