@@ -1,7 +1,7 @@
 # The commands of the README. Each makes its own .venv and needs nothing but Python 3.11 and make.
 PYTHON ?= python3
 BIN := .venv/bin
-# Without the constraint pip would take the newest torch with several GB of CUDA libraries.
+# One version of torch, and triton as that one wants it. Where a CPU build of it is offered, pip takes that.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
