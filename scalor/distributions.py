@@ -59,11 +59,15 @@ def log_prob_bernoulli(logits: Tensor, value: Tensor) -> Tensor:
     return value * logits - softplus(logits)
 
 
+def log_odds(probability: float) -> float:
+    return math.log(probability) - math.log1p(-probability)
+
+
 def logit(probability: float | Tensor, like: Tensor) -> Tensor:
     """The logit of a probability, shaped like `like`; a number never travels from the host."""
     if isinstance(probability, Tensor):
         return torch.logit(probability.to(like.dtype)).expand_as(like)
-    return torch.full_like(like, math.log(probability) - math.log1p(-probability))
+    return torch.full_like(like, log_odds(probability))
 
 
 class Estimator(Protocol):

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from scalor.config import TrainConfig
+from scalor.distributions import log_odds
 
 
 @dataclass(frozen=True)
@@ -23,20 +24,15 @@ def anneals(train: TrainConfig, step: int) -> Anneals:
     first, last, steps = train.temperature
     temperature = first + (last - first) * progress(step, steps)
     first, last, steps = train.presence_prior
-    presence_prior = sigmoid(logit(first) + (logit(last) - logit(first)) * progress(step, steps))
+    presence_prior = sigmoid(log_odds(first) + (log_odds(last) - log_odds(first)) * progress(step, steps))
     length = next(frames for start, frames in reversed(train.lengths) if step >= start)
     left = max(0, train.steps - step) / train.cooldown if train.cooldown else 1.0
     learning_rate = train.learning_rate * min(1.0, left)
     return Anneals(learning_rate, temperature, presence_prior, length, step < train.gradients_through_time)
 
 
-def logit(probability: float) -> float:
-    """Its log odds."""
-    return math.log(probability) - math.log1p(-probability)
-
-
-def sigmoid(log_odds: float) -> float:
-    return 1 / (1 + math.exp(-log_odds))
+def sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
 
 
 def progress(step: int, steps: int) -> float:

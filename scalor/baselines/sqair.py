@@ -37,10 +37,19 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from scalor import schedule
 from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
 from scalor.config import require, setting
-from scalor.distributions import Estimator, FrameNoise, Mode, Noise, Normal, log_prob_bernoulli, logit, positive
+from scalor.distributions import (
+    Estimator,
+    FrameNoise,
+    Mode,
+    Noise,
+    Normal,
+    log_odds,
+    log_prob_bernoulli,
+    logit,
+    positive,
+)
 from scalor.errors import InputError
 from scalor.gradients import even, walled
 from scalor.interface import Annealed, Bound, BoundFunction, Tracker
@@ -199,6 +208,20 @@ class View(NamedTuple):
     code: Float[Tensor, "R hidden"]
 
 
+class Chances(NamedTuple):
+    """What is held possible of discoveries. A compiled graph serves all values of a tensor; a number is compiled in."""
+
+    presence_prior: float | Tensor = PRESENCE_PRIOR
+    """Probability of one more in the first frame."""
+    eagerness: float = 1.0
+    """What its log odds are multiplied by."""
+    newcomers: float | Tensor = 1.0
+    """1 or 0: whether anything can come after the first frame, in prior and posterior alike."""
+
+
+USUAL = Chances()
+
+
 class Costs(NamedTuple):
     """Nats per row: log q - log p of the latents of a frame."""
 
@@ -337,7 +360,7 @@ class Discovery(nn.Module):
         super().__init__()
         hidden, latents = config.hidden_dim, config.latents
         self.limit = config.discovery_limit
-        self.newcomer_bias = schedule.logit(config.later_discovery)
+        self.newcomer_bias = log_odds(config.later_discovery)
         self.explained = nn.Sequential(nn.Linear(latents, hidden), nn.ELU())
         self.enter = nn.Linear(2 * hidden, hidden)
         self.recur = nn.Linear(hidden + latents, hidden, bias=False)
@@ -465,22 +488,13 @@ class SQAIR(Tracker):
         codes = codes.view(*images.shape[:2], -1).repeat_interleave(particles, 1)
         return [View(*view) for view in zip(images, codes, strict=True)]
 
-    def follow(
-        self,
-        scene: Scene,
-        view: View,
-        draw: Draw,
-        presence_prior: float | Tensor = PRESENCE_PRIOR,
-        eagerness: float = 1.0,
-        newcomers: float | Tensor = 1.0,
-    ) -> Seen:
-        """The posterior: propagate, then discover. Whether anything can come after the first frame, in prior and
-        posterior alike, is told by `newcomers`: 1 or 0, a tensor where one compiled graph serves both."""
+    def follow(self, scene: Scene, view: View, draw: Draw, chances: Chances = USUAL) -> Seen:
+        """The posterior: propagate, then discover."""
         first = scene.latent.shape[1] == 0
         kept, tracker = self.nothing(scene), scene.tracker
         if not first:
             kept, tracker = self.propagation(scene, view, self.appearance, draw)
-        room = (self.config.slots - kept.taken.sum(1)) * (1.0 if first else newcomers)
+        room = (self.config.slots - kept.taken.sum(1)) * (1.0 if first else chances.newcomers)
         new = self.discovery(kept, room, first, self.steps(first), view, self.appearance, draw)
         memory = scene.memory if first else each_slot(self.transition.remember, scene.latent, scene.memory)
         there = scene.present[..., 0]
@@ -489,7 +503,7 @@ class SQAIR(Tracker):
         log_p = (there * log_prob_bernoulli(prior_logits, kept.taken)[..., 0]).sum(1)
         stop_q = stopping_log_prob(new.logits, new.taken, room)
         later = logit(self.config.later_discovery, new.logits)
-        chance = eagerness * logit(presence_prior, new.logits) if first else later
+        chance = chances.eagerness * logit(chances.presence_prior, new.logits) if first else later
         stop_p = stopping_log_prob(chance, new.taken, room)
         costs = Costs(
             stop_q - stop_p, *latent_costs(new, self.newborn(new.latent)), log_q - log_p, *latent_costs(kept, prior)
@@ -548,11 +562,9 @@ class SQAIR(Tracker):
         video: Float[Tensor, "B T 3 H W"],
         draws: Sequence[Draw],
         particles: int,
-        presence_prior: float | Tensor = PRESENCE_PRIOR,
+        chances: Chances = USUAL,
         cut_gradients: bool = False,
         clip_object: float = 0.0,
-        eagerness: float = 1.0,
-        newcomers: float | Tensor = 1.0,
         follow: Callable[..., Seen] | None = None,
     ) -> Explained:
         """Follow the frames one by one, then draw and charge for them all at once. A compiled `follow` may stand in for
@@ -561,7 +573,7 @@ class SQAIR(Tracker):
         clips, images = len(video), video.transpose(0, 1).contiguous()
         scene, seen = self.start(clips * particles, video), []
         for view, draw in zip(self.look(images, particles), draws, strict=True):
-            seen.append(follow(scene, view, draw, presence_prior, eagerness, newcomers))
+            seen.append(follow(scene, view, draw, chances))
             scene = seen[-1].scene.detach() if cut_gradients else seen[-1].scene.evened(clip_object)
         picture = self.paint([one.scene for one in seen])
         error = (picture.unflatten(1, (clips, particles)) - images[:, :, None]).square().sum((0, 3, 4, 5)).flatten()
@@ -610,17 +622,9 @@ class SQAIR(Tracker):
         own. For short sequences (`newcomers_from`) it is the bound of a world in which nothing comes later."""
         particles = self.config.particles
         newcomers = torch.full_like(now.presence_prior, float(video.shape[1] >= self.config.newcomers_from))
-        explained = self.explain(
-            video,
-            sampled(noise, video.shape[1], particles),
-            particles,
-            now.presence_prior,
-            now.cut_gradients,
-            now.clip_object,
-            self.config.eagerness,
-            newcomers,
-            follow,
-        )
+        chances = Chances(now.presence_prior, self.config.eagerness, newcomers)
+        draws = sampled(noise, video.shape[1], particles)
+        explained = self.explain(video, draws, particles, chances, now.cut_gradients, now.clip_object, follow)
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
 
     def compiled_bound(self) -> BoundFunction:
@@ -632,12 +636,10 @@ class SQAIR(Tracker):
         def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
             weights = compiled.weights()
 
-            def follow(
-                scene: Scene, view: View, draw: Draw, prior: float | Tensor, eagerness: float, newcomers: Tensor
-            ) -> Seen:
+            def follow(scene: Scene, view: View, draw: Draw, chances: Chances) -> Seen:
                 assert isinstance(draw, Sampled)
                 normals, uniforms = draw.noise.normals, draw.noise.uniforms
-                seen: Seen = compiled(weights, scene, view, normals, uniforms, prior, eagerness, newcomers)
+                seen: Seen = compiled(weights, scene, view, normals, uniforms, chances)
                 return seen
 
             return self.bound(video, noise, now, follow)
@@ -654,7 +656,7 @@ class SQAIR(Tracker):
         require(samples >= 1, "samples", samples, "at least 1 is needed")
         video = self.receive(frames, minimum=1)
         draws = sampled(self.fresh_noise(video, video.shape[1], samples), video.shape[1], samples)
-        return importance_weighted_bound(self.explain(video, draws, samples, presence_prior).log_weights)
+        return importance_weighted_bound(self.explain(video, draws, samples, Chances(presence_prior)).log_weights)
 
     @torch.inference_mode()
     def track(self, frames: object, masks: bool = False) -> Tracks:
@@ -789,18 +791,8 @@ class SQAIRFollow(nn.Module):
         parts = (model.appearance, model.propagation, model.discovery, model.transition)
         return {p for part in parts for p in part.parameters()} - {*model.appearance.decoder.parameters()}
 
-    def forward(
-        self,
-        scene: Scene,
-        view: View,
-        normals: Tensor,
-        uniforms: Tensor,
-        presence_prior: float | Tensor,
-        eagerness: float,
-        newcomers: Tensor,
-    ) -> Seen:
-        draw = Sampled(FrameNoise(normals, uniforms))
-        return owned(self.model.follow(scene, view, draw, presence_prior, eagerness, newcomers))
+    def forward(self, scene: Scene, view: View, normals: Tensor, uniforms: Tensor, chances: Chances) -> Seen:
+        return owned(self.model.follow(scene, view, Sampled(FrameNoise(normals, uniforms)), chances))
 
 
 def owned(seen: Seen) -> Seen:

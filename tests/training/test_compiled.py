@@ -13,7 +13,7 @@ from model.worlds import VARIANTS, each, squares, tiny_model
 from torch import Tensor
 
 from scalor import SCALOR
-from scalor.baselines.sqair import SQAIR, SQAIRConfig, SQAIRFollow, View, sampled
+from scalor.baselines.sqair import SQAIR, Chances, SQAIRConfig, SQAIRFollow, View, sampled
 from scalor.distributions import Noise, Relaxed
 from scalor.interface import Annealed, BoundFunction
 from scalor.training.compiled import CompiledFollow
@@ -143,8 +143,8 @@ def test_no_result_of_sqair_is_a_view_of_something_inside() -> None:
     model, noise = sqair_and_noise(video)
     particles = model.config.particles
     (view, _), share = model.look(video.transpose(0, 1), particles), sampled(noise, 2, particles)[0].noise
-    scene, one = model.start(2 * particles, video), torch.ones(())
-    seen = SQAIRFollow(model)(scene, view, share.normals, share.uniforms, 0.7 * one, 1.0, one)
+    scene = model.start(2 * particles, video)
+    seen = SQAIRFollow(model)(scene, view, share.normals, share.uniforms, Chances())
     assert not any(getattr(seen.scene, field.name)._is_view() for field in fields(seen.scene))
 
 
@@ -175,10 +175,13 @@ def compile_and_compare() -> None:
     assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights())))
     assert not counters["graph_break"]
     assert counters["stats"]["unique_graphs"] == 2
-    sqair, noise = sqair_and_noise(video)
-    plain = sqair_bound_and_gradients(sqair, video, noise, sqair.bound)
+    sqair, _ = sqair_and_noise(video)
     torch.compile = partial(torch.compile, backend="aot_eager")
-    assert_same(plain, sqair_bound_and_gradients(sqair, video, noise, sqair.compiled_bound()))
+    compiled_bound = sqair.compiled_bound()
+    for clip in (video, video[:, :2]):
+        noise = noise_for(sqair, clip)
+        plain = sqair_bound_and_gradients(sqair, clip, noise, sqair.bound)
+        assert_same(plain, sqair_bound_and_gradients(sqair, clip, noise, compiled_bound))
     assert not counters["graph_break"]
     assert counters["stats"]["unique_graphs"] == 4
 
