@@ -247,8 +247,7 @@ def efficiency(documents: Sequence[Document]) -> list[str]:
         "otherwise. On a GPU the steps of both are compiled, then captured as graphs. Seconds "
         f"with those of compiling, without those of evaluations; {NOTHING} where it was not reached. The last MSE and "
         "MOTA are of the few clips of such an evaluation. A black frame has less than SQAIR's here, so that "
-        "one is reached before anything is learned. A low MSE with a MOTA below zero: objects are drawn well and found "
-        "anew in each frame.",
+        "one is reached before anything is learned.",
     ]
 
 

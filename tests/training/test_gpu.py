@@ -130,7 +130,7 @@ def test_footage_before_a_still_scene_is_learned_from_in_captured_and_compiled_s
     kept.save(tmp_path / "footage.npz")
     config = settings()
     scene = replace(config.scene, kind="footage", footage=str(tmp_path / "footage.npz"))
-    config = replace(config, model=replace(config.model, still=True), scene=scene)
+    config = replace(config, model=replace(config.model, still=True), scene=scene, test=scene)
     compiled = replace(config, train=replace(config.train, compile=True))
     steps = [make(kind, one) for kind, one in ((PlainStep, config), (TrainingStep, config), (TrainingStep, compiled))]
     for number in (4, 5):  # after more steps a birth that rounding turns into none makes another world
