@@ -4,7 +4,7 @@ import json
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from scalor.interface import Model
 from scalor.presets import get_preset
 from scalor.reproduce.catalogue import Cell
 from scalor.reproduce.results import Document, Order
+from scalor.tracks import Tracks
 from scalor.training import checkpoint
 
 FORECAST_LENGTH = 20
@@ -121,8 +122,12 @@ def efficiency(cell: Cell, folder: Path, order: Order) -> Document:
     if not cell.setting.device:
         return {"device": None, "speed": [], "training": evaluations(folder)}
     device = order.device_of(cell)
-    speeds = [speed(folder, objects, device) for objects in OBJECTS]
-    return {"device": device.type, "threads": torch.get_num_threads(), "speed": speeds, "training": []}
+    return {
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+        "speed": speeds(folder, device),
+        "training": [],
+    }
 
 
 def replay(cell: Cell, folder: Path, order: Order) -> Document:
@@ -140,25 +145,36 @@ def evaluations(folder: Path) -> list[Document]:
     return [json.loads(line) for line in lines]
 
 
-def speed(folder: Path, objects: int, device: torch.device) -> Document:
-    """Milliseconds from the moment a frame is handed over to the moment its tracks are there; one stream."""
+def speeds(folder: Path, device: torch.device) -> list[Document]:
+    """Milliseconds from the moment a frame is handed over to the moment its tracks are there.
+
+    One stream for each number of objects; they take turns, so that a device slow for a while is slow for all of them.
+    """
+    streams = {objects: stream(folder, objects, device) for objects in OBJECTS}
+    times: dict[int, list[float]] = {objects: [] for objects in OBJECTS}
+    tracks: dict[int, list[int]] = {objects: [] for objects in OBJECTS}
+    with warnings.catch_warnings(action="ignore"):  # all slots may be full
+        for _ in range(TIMED_FRAMES):
+            for objects, seen in streams.items():
+                start = time.perf_counter()
+                found = next(seen)
+                times[objects].append(time.perf_counter() - start)
+                tracks[objects].append(len(found))
+    later = TIMED_FRAMES // 2
+    return [
+        {
+            "objects": objects,
+            "tracks": statistics.mean(tracks[objects][later:]),
+            "ms_per_frame": 1e3 * statistics.median(times[objects][later:]),
+        }
+        for objects in OBJECTS
+    ]
+
+
+def stream(folder: Path, objects: int, device: torch.device) -> Iterator[Tracks]:
     model = checkpoint.load_tracker(folder / checkpoint.MODEL_FILE, device, slots=objects)
     scene = replace(get_preset(TIMED_SCENES).test, objects=(objects, objects), length=TIMED_FRAMES)
-    frames = Scenes(scene, report.TEST_SEED, "test", device).clips(0).frames[0]
-    times, tracks = [], []
-    with warnings.catch_warnings(action="ignore"):  # all slots may be full
-        stream = model.stream(iter(frames))
-        for _ in frames:
-            start = time.perf_counter()
-            seen = next(stream)
-            times.append(time.perf_counter() - start)
-            tracks.append(len(seen))
-    later = TIMED_FRAMES // 2
-    return {
-        "objects": objects,
-        "tracks": statistics.mean(tracks[later:]),
-        "ms_per_frame": 1e3 * statistics.median(times[later:]),
-    }
+    return model.stream(iter(Scenes(scene, report.TEST_SEED, "test", device).clips(0).frames[0]))
 
 
 MEASURES: dict[str, Callable[[Cell, Path, Order], Document]] = {
