@@ -12,7 +12,7 @@ from scalor.config import Config
 from scalor.documents import as_json
 from scalor.errors import InputError
 from scalor.files import replacing
-from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell
+from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting
 from scalor.reproduce.runs import differing_field
 from scalor.training.loop import TOGETHER
 
@@ -60,17 +60,24 @@ def kept(cell: Cell, order: Order) -> Document | None:
     except (InputError, KeyError, TypeError, ValueError):  # another version's, or nobody's
         return None
     same = all(asked[name] == found[name] for name in ("clips", "nll_samples"))
-    return document if same and config.test == cell.config.test and not differing_field(config, cell.config) else None
+    return document if same and not difference(cell.setting, config, cell.config) else None
 
 
 def changed_since(document: Document) -> str | None:
-    """The first setting by which today's training or test scenes of the same name differ from those of a result."""
+    """The first setting by which what is asked for today under the name of a result differs from it."""
     try:
-        now = SETTINGS[document["setting"]].config(document["seed"])
-        then = Config.from_dict(document["asked"]["config"])
+        setting = SETTINGS[document["setting"]]
+        then, now = Config.from_dict(document["asked"]["config"]), setting.config(document["seed"])
     except (InputError, KeyError, TypeError, ValueError):  # another version's
         return "settings that there were then"
-    return differing_field(then, now) or ("test" if then.test != now.test else None)
+    return difference(setting, then, now)
+
+
+def difference(setting: Setting, then: Config, now: Config) -> str | None:
+    """The first setting by which two results differ: of the training, where there is one, or of the test scenes."""
+    if not setting.detect and (field := differing_field(then, now)):
+        return field
+    return "test" if then.test != now.test else None
 
 
 def write(cell: Cell, order: Order, document: Document) -> Document:

@@ -80,6 +80,16 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
     assert line.endswith(": shapes-hd (train.steps), shapes-vhd (settings that there were then)")
 
 
+@pytest.mark.parametrize(("section_of_it", "setting", "told"), [("train", "steps", False), ("test", "objects", True)])
+def test_a_tracker_that_is_not_trained_has_changed_with_its_test_scenes_alone(
+    section_of_it: str, setting: str, told: bool
+) -> None:
+    then = SETTINGS["shapes-hd-classical-colour"].config(0).to_dict()
+    then[section_of_it][setting] = {"steps": 3, "objects": [1, 2]}[setting]
+    write(Path("results"), {**classical_document("colour", "shapes-hd"), "asked": {"config": then}})
+    assert ("presets have changed" in section("Tracking")) == told
+
+
 def test_a_row_without_a_result_says_so_and_keeps_the_figures_of_the_paper() -> None:
     write(Path("results"), document("tracking", "shapes-md"))
     found = row(section("Tracking"), "shapes VHD")
