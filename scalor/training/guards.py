@@ -28,8 +28,10 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
     if length > 1 and metrics["discovered"] > most * metrics["objects"]:
         found.append(
             f"propagation collapse: {metrics['discovered']:.2f} of {metrics['objects']:.2f} objects a frame are found "
-            "anew instead of followed. Remedy: start again with more steps of single frames first in train.lengths "
-            f"(now {config.train.lengths}), and leave model.rejection and model.attention on."
+            "anew instead of followed. Remedies: start again, where they never were followed with more steps of single "
+            f"frames first in train.lengths (now {config.train.lengths}), where they were with train.clip_usual and "
+            f"train.clip_object at 3 (now {config.train.clip_usual:g} and {config.train.clip_object:g}); leave "
+            "model.rejection and model.attention on."
         )
     if metrics["turned_away"] > 0.05:
         found.append(

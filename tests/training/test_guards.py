@@ -26,6 +26,7 @@ def test_a_healthy_run_is_not_disturbed() -> None:
     [
         ("objects", 0.29, "foreground collapse: 0.29 objects per frame", "model.object_size (7.0, 7.0)"),
         ("discovered", 3.7, "propagation collapse: 3.70 of 4.00 objects", "more steps of single frames"),
+        ("discovered", 3.7, "propagation collapse", "train.clip_usual and train.clip_object at 3 (now 0 and 0)"),
         ("turned_away", 0.06, "slots run out: 0.06 births per frame", "raise model.slots above 10"),
         ("crowded_out", 0.6, "proposals saturate: 0.60 cells per frame", "model.proposals 6"),
     ],
