@@ -87,9 +87,12 @@ def origin(documents: Sequence[Document], table: str) -> list[str]:
 
 def outdated(documents: Sequence[Document]) -> list[str]:
     """A sentence where presets are not what they were."""
-    changed = {document["setting"]: field for document in documents if (field := changed_since(document))}
-    names = [f"{name} ({field})" for name, field in changed.items()]
-    return [f"made anew when asked for, since presets have changed: {', '.join(names)}"] if names else []
+    changed: dict[str, dict[str, None]] = {}  # in the order they come in, each once
+    for document in documents:
+        if field := changed_since(document):
+            changed.setdefault(field, {})[document["setting"]] = None
+    told = "; ".join(f"{', '.join(names)} ({field})" for field, names in changed.items())
+    return [f"made anew when asked for, since presets have changed: {told}"] if told else []
 
 
 def brief(documents: Sequence[Document]) -> str:

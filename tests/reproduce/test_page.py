@@ -66,18 +66,19 @@ def test_several_seeds_are_shown_as_their_mean_and_range() -> None:
 
 
 def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_changed() -> None:
-    then = SETTINGS["shapes-hd"].config(0).to_dict()
-    then["train"]["steps"] += 1
+    then = {name: SETTINGS[name].config(0).to_dict() for name in ("shapes-hd", "shapes-ld")}
+    for config in then.values():
+        config["train"]["steps"] += 1
     unknown = {"model": {"of": "another version"}}
     write(
         Path("results"),
         document("tracking", "shapes-md"),
-        document("tracking", "shapes-hd", asked={"config": then}),
+        *(document("tracking", name, asked={"config": config}) for name, config in then.items()),
         document("tracking", "shapes-hd", seed=1),
         document("tracking", "shapes-vhd", asked={"config": unknown}),
     )
     (line,) = [line for line in section("Tracking").splitlines() if "presets have changed" in line]
-    assert line.endswith(": shapes-hd (train.steps), shapes-vhd (settings that there were then)")
+    assert line.endswith(": shapes-hd, shapes-ld (train.steps); shapes-vhd (settings that there were then)")
 
 
 @pytest.mark.parametrize(("section_of_it", "setting", "told"), [("train", "steps", False), ("test", "objects", True)])
