@@ -43,8 +43,8 @@ def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells:
     """A 64x64 scene of one density, and a model with room for it.
 
     Ours, where the paper's falls short: cells of less than half an object, so that few objects share one; sizes that
-    leave no room for two objects in one box; a prior that knows objects to be many; trackers with inertia; the few
-    gradients far from the usual cut, which ended trainings (docs/log.md).
+    leave no room for two objects in one box; a prior that knows objects to be many; trackers with inertia;
+    gradients far from the usual cut, as a few very large ones ended trainings (docs/log.md).
     """
     scene = SceneConfig(kind=kind, objects=objects, size=size)
     train = TrainConfig(
@@ -347,7 +347,7 @@ def whole_frames(config: Config) -> TrainConfig:
         batch=2 * train.batch,
         lengths=((0, longest),),
         presence_prior=MANY,  # of no use to them, and so the same for all
-        clip_usual=0.0,
+        clip_usual=0.0,  # cuts are a remedy for what befell ours
         clip_object=0.0,
     )
 

@@ -82,6 +82,15 @@ def test_a_preset_of_another_system_differs_from_ours_in_model_and_training_alon
     assert describe(name).endswith(describe(ours))
 
 
+def test_gradients_are_cut_where_trainings_collapsed_without_and_not_where_results_are_another_s() -> None:
+    cuts = {name: (get_preset(name).train.clip_usual, get_preset(name).train.clip_object) for name in PRESETS}
+    without = {name for name, cut in cuts.items() if cut == (0, 0)}
+    assert all(cuts[name] == (3, 3) for name in PRESETS if name not in without)
+    others = {name for name in THEIRS if not name.startswith("sqair-")}
+    papers = {name for name in PRESETS if name.startswith("paper-")} | {"grand-central", "grand-central-video"}
+    assert without == {"shapes-tiny", *others, *papers}
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

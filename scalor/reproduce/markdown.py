@@ -91,7 +91,7 @@ def outdated(documents: Sequence[Document]) -> list[str]:
     for document in documents:
         if field := changed_since(document):
             changed.setdefault(field, {})[document["setting"]] = None
-    told = "; ".join(f"{', '.join(names)} ({field})" for field, names in changed.items())
+    told = "; ".join(f"{', '.join(names)} (first difference: {field})" for field, names in changed.items())
     return [f"made anew when asked for, since presets have changed: {told}"] if told else []
 
 

@@ -154,18 +154,18 @@ def speeds(folder: Path, device: torch.device) -> list[Document]:
     times: dict[int, list[float]] = {objects: [] for objects in OBJECTS}
     tracks: dict[int, list[int]] = {objects: [] for objects in OBJECTS}
     with warnings.catch_warnings(action="ignore"):  # all slots may be full
-        for _ in range(TIMED_FRAMES):
-            for objects, seen in streams.items():
+        for frame in range(TIMED_FRAMES):
+            for objects, tracked in streams.items():
                 start = time.perf_counter()
-                found = next(seen)
-                times[objects].append(time.perf_counter() - start)
-                tracks[objects].append(len(found))
-    later = TIMED_FRAMES // 2
+                found = next(tracked)
+                if frame >= TIMED_FRAMES // 2:
+                    times[objects].append(time.perf_counter() - start)
+                    tracks[objects].append(len(found))
     return [
         {
             "objects": objects,
-            "tracks": statistics.mean(tracks[objects][later:]),
-            "ms_per_frame": 1e3 * statistics.median(times[objects][later:]),
+            "tracks": statistics.mean(tracks[objects]),
+            "ms_per_frame": 1e3 * statistics.median(times[objects]),
         }
         for objects in OBJECTS
     ]

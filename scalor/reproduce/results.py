@@ -64,7 +64,7 @@ def kept(cell: Cell, order: Order) -> Document | None:
 
 
 def changed_since(document: Document) -> str | None:
-    """The first setting by which what is asked for today under the name of a result differs from it."""
+    """The first setting that has changed since a result was made."""
     try:
         setting = SETTINGS[document["setting"]]
         then, now = Config.from_dict(document["asked"]["config"]), setting.config(document["seed"])

@@ -28,9 +28,8 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
     if length > 1 and metrics["discovered"] > most * metrics["objects"]:
         found.append(
             f"propagation collapse: {metrics['discovered']:.2f} of {metrics['objects']:.2f} objects a frame are found "
-            "anew instead of followed. Remedies: start again, where they never were followed with more steps of single "
-            f"frames first in train.lengths (now {config.train.lengths}), where they were with train.clip_usual and "
-            f"train.clip_object at 3 (now {config.train.clip_usual:g} and {config.train.clip_object:g}); leave "
+            "anew instead of followed. Remedies: start again with more steps of single frames first in train.lengths "
+            f"(now {config.train.lengths}) or, if objects were followed before, with {calmer(config)}; leave "
             "model.rejection and model.attention on."
         )
     if metrics["turned_away"] > 0.05:
@@ -44,3 +43,11 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
             f"model.proposals {model.proposals}. Remedy: raise it."
         )
     return found
+
+
+def calmer(config: Config[SystemConfig]) -> str:
+    """What may keep a few gradients from ending a training."""
+    train = config.train
+    if train.clip_usual and train.clip_object:
+        return f"another train.seed (now {train.seed})"
+    return f"train.clip_usual 3 and train.clip_object 3 (now {train.clip_usual:g} and {train.clip_object:g})"

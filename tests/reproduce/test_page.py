@@ -78,7 +78,10 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
         document("tracking", "shapes-vhd", asked={"config": unknown}),
     )
     (line,) = [line for line in section("Tracking").splitlines() if "presets have changed" in line]
-    assert line.endswith(": shapes-hd, shapes-ld (train.steps); shapes-vhd (settings that there were then)")
+    assert line.endswith(
+        "changed: shapes-hd, shapes-ld (first difference: train.steps); shapes-vhd (first difference: settings that "
+        "there were then)"
+    )
 
 
 @pytest.mark.parametrize(("section_of_it", "setting", "told"), [("train", "steps", False), ("test", "objects", True)])

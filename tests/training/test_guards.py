@@ -26,7 +26,6 @@ def test_a_healthy_run_is_not_disturbed() -> None:
     [
         ("objects", 0.29, "foreground collapse: 0.29 objects per frame", "model.object_size (7.0, 7.0)"),
         ("discovered", 3.7, "propagation collapse: 3.70 of 4.00 objects", "more steps of single frames"),
-        ("discovered", 3.7, "propagation collapse", "train.clip_usual and train.clip_object at 3 (now 0 and 0)"),
         ("turned_away", 0.06, "slots run out: 0.06 births per frame", "raise model.slots above 10"),
         ("crowded_out", 0.6, "proposals saturate: 0.60 cells per frame", "model.proposals 6"),
     ],
@@ -36,6 +35,12 @@ def test_each_guard_speaks_for_its_metric(metric: str, value: float, name: str, 
     assert sentence.startswith(name)
     assert remedy in sentence
     assert "Remed" in sentence
+
+
+def test_a_collapse_calls_for_the_cuts_and_where_they_are_there_for_another_seed() -> None:
+    assert "train.clip_usual 3 and train.clip_object 3 (now 0 and 0)" in said(discovered=3.7)[0]
+    cut = replace(CONFIG, train=replace(CONFIG.train, clip_usual=3.0, clip_object=3.0, seed=5))
+    assert "another train.seed (now 5)" in said(cut, discovered=3.7)[0]
 
 
 def test_several_troubles_are_several_sentences() -> None:
