@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as bench
-from benchmarks import plan, report, training, where_time_goes
+from benchmarks import numerics, plan, report, training, where_time_goes
 from benchmarks.plan import Plan
 from scalor.config import Config
 from scalor.presets import get_preset
@@ -164,6 +164,11 @@ def test_what_is_compiled_beforehand_is_what_is_measured() -> None:
     assert {*training.step_configs(plan.GPU).values(), *training.batch_configs(plan.GPU).values()} <= set(configs)
     assert plan.scene_config(plan.GPU, plan.NATURAL) in configs
     assert all(Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config for config in configs)
+
+
+def test_gradients_are_compared_uncut() -> None:
+    train = numerics.config_for(TINY, "float32", compile=False).train
+    assert (train.clip_norm, train.clip_usual, train.clip_object) == (numerics.NO_CLIPPING, 0, 0)
 
 
 def test_the_natural_sizes_are_the_papers() -> None:
