@@ -106,8 +106,8 @@ def compared(programs: list[tuple[str, str, Callable[[], Outcome]]], plan: Plan)
 
 def config_for(plan: Plan, precision: str, compile: bool) -> Config:
     config = training_config(plan, "shapes-md")
-    uncut = replace(config.train, clip_norm=NO_CLIPPING, clip_usual=0.0, clip_object=0.0)
-    return replace(config, train=replace(uncut, precision=precision, compile=compile))
+    train = replace(config.train.uncut(), clip_norm=NO_CLIPPING, precision=precision, compile=compile)
+    return replace(config, train=train)
 
 
 def step_for(plan: Plan, precision: str, compile: bool) -> TrainingStep:

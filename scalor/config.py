@@ -289,6 +289,10 @@ class TrainConfig:
             "choose auto, float32 or bf16",
         )
 
+    def uncut(self) -> "TrainConfig":
+        """The same without the cuts of gradients far from the usual."""
+        return dataclasses.replace(self, clip_usual=0.0, clip_object=0.0)
+
 
 M_co = TypeVar("M_co", bound=SystemConfig, covariant=True, default=ModelConfig)
 

@@ -89,8 +89,7 @@ def as_in_the_paper(config: Config) -> Config:
         siblings=False,
         end_duplicates=False,
     )
-    train = replace(config.train, presence_prior=(0.1, 1e-4, 500), clip_usual=0.0, clip_object=0.0)
-    return replace(config, model=model, train=train)
+    return replace(config, model=model, train=replace(config.train.uncut(), presence_prior=(0.1, 1e-4, 500)))
 
 
 @preset
@@ -338,7 +337,7 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
 
 def whole_frames(config: Config) -> TrainConfig:
     """How systems that see frames whole are trained: on as many clips in half the steps, all of the full length."""
-    train = config.train
+    train = config.train.uncut()  # the cuts are a remedy for what befell ours
     longest = max(frames for _, frames in train.lengths)
     return replace(
         train,
@@ -347,8 +346,6 @@ def whole_frames(config: Config) -> TrainConfig:
         batch=2 * train.batch,
         lengths=((0, longest),),
         presence_prior=MANY,  # of no use to them, and so the same for all
-        clip_usual=0.0,  # cuts are a remedy for what befell ours
-        clip_object=0.0,
     )
 
 

@@ -82,7 +82,7 @@ def test_a_preset_of_another_system_differs_from_ours_in_model_and_training_alon
     assert describe(name).endswith(describe(ours))
 
 
-def test_gradients_are_cut_where_trainings_collapsed_without_and_not_where_results_are_another_s() -> None:
+def test_gradients_are_cut_in_presets_of_ours_and_of_sqair_alone() -> None:
     cuts = {name: (get_preset(name).train.clip_usual, get_preset(name).train.clip_object) for name in PRESETS}
     without = {name for name, cut in cuts.items() if cut == (0, 0)}
     assert all(cuts[name] == (3, 3) for name in PRESETS if name not in without)

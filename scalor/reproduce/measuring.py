@@ -172,6 +172,7 @@ def speeds(folder: Path, device: torch.device) -> list[Document]:
 
 
 def stream(folder: Path, objects: int, device: torch.device) -> Iterator[Tracks]:
+    """The tracks of one clip, frame by frame, by a model with as many slots as there are objects."""
     model = checkpoint.load_tracker(folder / checkpoint.MODEL_FILE, device, slots=objects)
     scene = replace(get_preset(TIMED_SCENES).test, objects=(objects, objects), length=TIMED_FRAMES)
     return model.stream(iter(Scenes(scene, report.TEST_SEED, "test", device).clips(0).frames[0]))

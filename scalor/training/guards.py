@@ -1,6 +1,6 @@
 """Guards: say in a sentence, with the remedy, when training goes a way it will not come back from."""
 
-from scalor.config import Config, ModelConfig, SystemConfig
+from scalor.config import Config, ModelConfig, SystemConfig, TrainConfig
 from scalor.schedule import anneals
 
 PATIENCE = 1_000
@@ -29,8 +29,8 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
         found.append(
             f"propagation collapse: {metrics['discovered']:.2f} of {metrics['objects']:.2f} objects a frame are found "
             "anew instead of followed. Remedies: start again with more steps of single frames first in train.lengths "
-            f"(now {config.train.lengths}) or, if objects were followed before, with {calmer(config)}; leave "
-            "model.rejection and model.attention on."
+            f"(now {config.train.lengths}) or, if objects were followed before, with "
+            f"{against_large_gradients(config.train)}; leave model.rejection and model.attention on."
         )
     if metrics["turned_away"] > 0.05:
         found.append(
@@ -45,9 +45,8 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
     return found
 
 
-def calmer(config: Config[SystemConfig]) -> str:
-    """What may keep a few gradients from ending a training."""
-    train = config.train
+def against_large_gradients(train: TrainConfig) -> str:
+    """What may keep a few of them from ending a training."""
     if train.clip_usual and train.clip_object:
         return f"another train.seed (now {train.seed})"
     return f"train.clip_usual 3 and train.clip_object 3 (now {train.clip_usual:g} and {train.clip_object:g})"

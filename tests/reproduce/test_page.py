@@ -84,12 +84,12 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
     )
 
 
-@pytest.mark.parametrize(("section_of_it", "setting", "told"), [("train", "steps", False), ("test", "objects", True)])
+@pytest.mark.parametrize(("part", "setting", "told"), [("train", "steps", False), ("test", "objects", True)])
 def test_a_tracker_that_is_not_trained_has_changed_with_its_test_scenes_alone(
-    section_of_it: str, setting: str, told: bool
+    part: str, setting: str, told: bool
 ) -> None:
     then = SETTINGS["shapes-hd-classical-colour"].config(0).to_dict()
-    then[section_of_it][setting] = {"steps": 3, "objects": [1, 2]}[setting]
+    then[part][setting] = {"steps": 3, "objects": [1, 2]}[setting]
     write(Path("results"), {**classical_document("colour", "shapes-hd"), "asked": {"config": then}})
     assert ("presets have changed" in section("Tracking")) == told
 

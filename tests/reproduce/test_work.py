@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,31 +98,17 @@ def test_a_result_says_what_was_measured_and_where_it_comes_from(tmp_path: Path)
 def test_a_classical_tracker_is_measured_without_a_training(tmp_path: Path, trained: list[list[str]]) -> None:
     one = cell("tracking", "md-classical-foreground", seed=3)
     outcome = work([one], order(tmp_path))
-    document = json.loads((tmp_path / "results/tracking/shapes-md-classical-foreground-seed0.json").read_text())
+    path = tmp_path / "results/tracking/shapes-md-classical-foreground-seed0.json"
+    document = json.loads(path.read_text())
     assert outcome.documents == {one: document}
     assert (document["system"], document["preset"]) == ("classical, foreground", "shapes-md")
     assert {"strict_mota", "hota", "strict_idf1", "count_mae"} <= set(document["metrics"])
     assert (document["metrics"]["mse"], document["training_provenance"]) == (None, None)
     assert trained == []
     assert work([one], order(tmp_path)).kept == {one}
-    path = tmp_path / "results/tracking/shapes-md-classical-foreground-seed0.json"
     document["asked"]["config"]["train"]["steps"] += 1  # of no use to it
     path.write_text(json.dumps(document))
     assert work([one], order(tmp_path)).kept == {one}
-
-
-def test_numbers_of_objects_are_timed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    served = []
-
-    def noting(folder: Path, objects: int, device: torch.device) -> Iterator[list[int]]:
-        for frame in range(4):
-            served.append((frame, objects))
-            yield [0] * objects * frame
-
-    monkeypatch.setattr(measuring, "stream", noting)
-    rows = measuring.speeds(Path(), torch.device("cpu"))
-    assert served == [(frame, objects) for frame in range(4) for objects in (1, 2)]
-    assert [(row["objects"], row["tracks"]) for row in rows] == [(1, 2.5), (2, 5)]  # of the later half
 
 
 def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]]) -> None:
