@@ -37,9 +37,9 @@ def test_each_guard_speaks_for_its_metric(metric: str, value: float, name: str, 
     assert "Remed" in sentence
 
 
-def test_a_collapse_calls_for_the_cuts_and_where_they_are_there_for_another_seed() -> None:
-    assert "train.clip_usual 3 and train.clip_object 3 (now 0 and 0)" in said(discovered=3.7)[0]
-    cut = replace(CONFIG, train=replace(CONFIG.train, clip_usual=3.0, clip_object=3.0, seed=5))
+def test_a_collapse_calls_for_a_cut_of_objects_gradients_and_where_it_is_there_for_another_seed() -> None:
+    assert "train.clip_object 3 (now 0)" in said(discovered=3.7)[0]
+    cut = replace(CONFIG, train=replace(CONFIG.train, clip_object=3.0, seed=5))
     assert "another train.seed (now 5)" in said(cut, discovered=3.7)[0]
 
 
