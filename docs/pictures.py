@@ -35,17 +35,10 @@ def tracked(model: scalor.SCALOR) -> None:
     scene = get_preset("shapes-md").test
     frames = Scenes(scene, 0, "test").clips(CLIP, 1, 40).frames[0]
     write_video(FOLDER / "tracked.gif", overlay(frames.numpy(), model.track(frames), scale=6), FPS)
-    frames = frames[:8]
-    seen = model.reconstruct(frames)
-    rows = {
-        "tracks": overlay(frames.numpy(), seen.tracks, scale=3),
-        "reconstruction": to_bytes(seen.frames[0]),
-    }
-    save_png(FOLDER / "tracked.png", strip(rows))
 
 
 def imagined(model: scalor.SCALOR) -> None:
-    """Five frames seen, seven imagined; and a scene imagined from nothing."""
+    """Five frames seen, seven imagined."""
     scene = replace(get_preset("shapes-md").test, objects=(8, 10))
     frames = Scenes(scene, 0, "test").clips(3, 1, 12).frames[0]
     torch.manual_seed(0)
@@ -53,8 +46,6 @@ def imagined(model: scalor.SCALOR) -> None:
     for name, estimator in {"most likely": Mode(), "a sample": None}.items():
         rows[name] = to_bytes(model.generate(frames, 5, 7, estimator=estimator).frames[0])
     save_png(FOLDER / "imagined.png", strip({name: enlarged(row, 2) for name, row in rows.items()}, separator_after=5))
-    rows = {"from nothing": enlarged(to_bytes(model.imagine(12).frames[0]), 2)}
-    save_png(FOLDER / "from_nothing.png", strip(rows))
 
 
 if __name__ == "__main__":

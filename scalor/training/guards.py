@@ -23,7 +23,8 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
             f"model.object_size {model.object_size} fits the objects; lower model.sigma; anneal "
             "train.presence_prior more slowly; with a background, lower model.background_dim."
         )
-    length = anneals(config.train, max(0, step - config.train.log_every)).length  # of the whole stretch
+    begun = max(0, step - config.train.log_every)  # the stretch
+    length = anneals(config.train, begun).length
     most = 0.9 if length < FEW_FRAMES else 0.5
     if length > 1 and metrics["discovered"] > most * metrics["objects"]:
         found.append(
@@ -32,6 +33,8 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
             f"(now {config.train.lengths}) or, if objects were followed before, with "
             f"{against_large_gradients(config.train)}; leave model.rejection and model.attention on."
         )
+    if begun < config.train.presence_prior[2]:  # objects may still be expected where there are none
+        return found
     if metrics["turned_away"] > 0.05:
         found.append(
             f"slots run out: {metrics['turned_away']:.2f} births per frame found no free slot. Remedy: raise "

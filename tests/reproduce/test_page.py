@@ -224,7 +224,7 @@ def test_efficiency_has_a_row_a_system_and_device() -> None:
         document("efficiency", "shapes-md-gpu", device="cuda", speed=speed, training=[]),
         document("efficiency", "sqair-shapes-vld-gpu", device="cuda", speed=slow, training=[]),
         document("efficiency", "shapes-md-cpu", device="cpu", threads=2, speed=slow, training=[]),
-        document("efficiency", "mnist-vld", speed=[], training=curve((10, 0.02), (20, 0.005), (30, 0.002))),
+        document("efficiency", "mnist-vld", speed=[], training=curve((5, 0.002), (10, 0.02), (20, 0.005), (30, 0.002))),
         document("efficiency", "sqair-mnist-vld", speed=[], training=curve((999, 0.02)), system="SQAIR"),
     )
     text = section("Efficiency")

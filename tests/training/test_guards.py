@@ -51,6 +51,13 @@ def test_an_untrained_model_gets_time() -> None:
     assert said(step=PATIENCE - 1, objects=0.0, turned_away=1.0, crowded_out=1.0) == []
 
 
+def test_full_slots_are_no_trouble_while_the_prior_still_falls() -> None:
+    eager = replace(CONFIG, train=replace(CONFIG.train, presence_prior=(0.99, 0.01, PATIENCE)))
+    assert said(eager, turned_away=1.0, crowded_out=1.0) == []
+    assert len(said(eager, objects=0.0, discovered=0.0, turned_away=1.0)) == 1
+    assert len(said(eager, step=PATIENCE + eager.train.log_every, turned_away=1.0, crowded_out=1.0)) == 2
+
+
 def test_a_crowded_scene_collapses_sooner() -> None:
     crowd = replace(CONFIG, scene=replace(CONFIG.scene, objects=(50, 60)))
     assert len(said(crowd, objects=4.9)) == 1
