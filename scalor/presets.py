@@ -69,8 +69,8 @@ def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells:
 
 
 PATIENT = ((0, 1), (4_000, 2), (5_500, 4), (7_000, 10))
-"""Sequence lengths where objects are found later, over textures or in heaps: propagation must not start before
-(docs/log.md)."""
+"""Sequence lengths where objects are found later, over textures, in heaps, or few and thin: propagation must not start
+before (docs/log.md)."""
 
 
 def as_in_the_paper(config: Config) -> Config:

@@ -92,8 +92,12 @@ def write(cell: Cell, order: Order, document: Document) -> Document:
 
 
 def read_all(folder: Path) -> list[Document]:
-    """Every result of the tables there are, by name and then by seed."""
-    return sorted(read_files(folder), key=lambda document: (document["setting"], document["seed"]))
+    """The results of each table, by name and then by seed. Seeds from before a preset changed are left out where others
+    are from after it: a mean over both would be of neither."""
+    rows: dict[tuple[str, str], list[Document]] = {}
+    for document in sorted(read_files(folder), key=lambda document: (document["setting"], document["seed"])):
+        rows.setdefault((document["table"], document["setting"]), []).append(document)
+    return [one for row in rows.values() for one in [one for one in row if not changed_since(one)] or row]
 
 
 def read_files(folder: Path) -> Iterable[Document]:

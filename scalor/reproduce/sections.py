@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 
 from scalor.reproduce import paper
 from scalor.reproduce.catalogue import (
@@ -356,8 +355,10 @@ def seconds_until(mse: float) -> Callable[[Document], float | None]:
     """The seconds of training at the first evaluation from which on all are at or below an error."""
 
     def get(document: Document) -> float | None:
-        backwards = reversed(document["training"])
-        kept = list(takewhile(lambda line: line["mse"] is not None and line["mse"] <= mse, backwards))
-        return kept[-1]["seconds"] if kept else None
+        since = None
+        for line in document["training"]:
+            kept = line["mse"] is not None and line["mse"] <= mse
+            since = (since or line["seconds"]) if kept else None
+        return since
 
     return get

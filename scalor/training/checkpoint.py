@@ -75,22 +75,24 @@ def command_line() -> str:
 
 @cache
 def commit() -> str:
-    """The commit of the source tree, if it is one; `SCALOR_COMMIT` names it where git cannot.
+    """The commit of the source tree, if it is one, "-dirty" where this package is not as committed; `SCALOR_COMMIT`
+    names it where git cannot.
 
     Asked once, before anything else can change the tree under a running training.
     """
     if "SCALOR_COMMIT" in os.environ:
         return os.environ["SCALOR_COMMIT"]
-    tree = Path(__file__).parent.parent.parent
-    if not (tree / ".git").exists():  # installed: a repository around the environment is not ours
+    package = Path(__file__).parent.parent
+    if not (package.parent / ".git").exists():  # installed: a repository around the environment is not ours
         return "unknown"
     try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=tree, capture_output=True, text=True
+        head, changed = (
+            subprocess.run(["git", *command], cwd=package, capture_output=True, text=True, check=True).stdout.strip()
+            for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", "."])
         )
-    except OSError:
+    except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return found.stdout.strip() if found.returncode == 0 else "unknown"
+    return f"{head}-dirty" if changed else head
 
 
 def write(path: Path, tensors: dict[str, Tensor], config: Config[SystemConfig], origin: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
             f"model.object_size {model.object_size} fits the objects; lower model.sigma; anneal "
             "train.presence_prior more slowly; with a background, lower model.background_dim."
         )
-    begun = max(0, step - config.train.log_every)  # the stretch
+    begun = max(0, step - config.train.log_every)
     length = anneals(config.train, begun).length
     most = 0.9 if length < FEW_FRAMES else 0.5
     if length > 1 and metrics["discovered"] > most * metrics["objects"]:
@@ -33,14 +33,13 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
             f"(now {config.train.lengths}) or, if objects were followed before, with "
             f"{against_large_gradients(config.train)}; leave model.rejection and model.attention on."
         )
-    if begun < config.train.presence_prior[2]:  # objects may still be expected where there are none
-        return found
-    if metrics["turned_away"] > 0.05:
+    settled = begun >= config.train.presence_prior[2]  # before, objects may be expected where there are none
+    if settled and metrics["turned_away"] > 0.05:
         found.append(
             f"slots run out: {metrics['turned_away']:.2f} births per frame found no free slot. Remedy: raise "
             f"model.slots above {model.slots}."
         )
-    if metrics["crowded_out"] > 0.5:
+    if settled and metrics["crowded_out"] > 0.5:
         found.append(
             f"proposals saturate: {metrics['crowded_out']:.2f} cells per frame wanted a birth beyond "
             f"model.proposals {model.proposals}. Remedy: raise it."

@@ -74,7 +74,6 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
         Path("results"),
         document("tracking", "shapes-md"),
         *(document("tracking", name, asked={"config": config}) for name, config in then.items()),
-        document("tracking", "shapes-hd", seed=1),
         document("tracking", "shapes-vhd", asked={"config": unknown}),
     )
     (line,) = [line for line in section("Tracking").splitlines() if "presets have changed" in line]
@@ -82,6 +81,22 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
         "changed: shapes-hd, shapes-ld (first difference: train.steps); shapes-vhd (first difference: settings that "
         "there were then)"
     )
+
+
+def test_seeds_from_before_a_change_are_left_out_where_there_are_others() -> None:
+    then = SETTINGS["shapes-hd"].config(0).to_dict()
+    then["train"]["steps"] += 1
+    old = {"asked": {"config": then}, "metrics": metrics(strict_mota=0.2)}
+    for table in ("tracking", "likelihood"):
+        write(Path("results"), document(table, "shapes-hd", seed=0, **old))
+    write(
+        Path("results"), *(document("tracking", "shapes-hd", seed, metrics=metrics(strict_mota=0.8)) for seed in (1, 2))
+    )
+    text = section("Tracking")
+    assert row(text, "shapes HD")[2] == ".800"
+    assert "seeds 1, 2;" in text
+    assert "presets have changed" not in text
+    assert "presets have changed" in section("Likelihood")
 
 
 @pytest.mark.parametrize(("part", "setting", "told"), [("train", "steps", False), ("test", "objects", True)])

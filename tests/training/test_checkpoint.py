@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -121,6 +122,29 @@ def test_the_commit_is_that_of_the_source_tree(monkeypatch: pytest.MonkeyPatch) 
     if head.returncode:
         pytest.skip("the package is not in a git tree")
     assert head.stdout.startswith(checkpoint.commit.__wrapped__().removesuffix("-dirty"))
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_changed_package_is_no_commit_but_new_results_leave_it_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*command: str) -> str:
+        who = ("-c", "user.name=x", "-c", "user.email=x@y")
+        return subprocess.run(["git", *who, *command], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    source, result = tmp_path / "scalor/training/checkpoint.py", tmp_path / "results/one.json"
+    for file in (source, result):
+        file.parent.mkdir(parents=True)
+        file.write_text("as committed")
+    for command in (["init"], ["add", "."], ["commit", "-m", "all"]):
+        git(*command)
+    monkeypatch.delenv("SCALOR_COMMIT", raising=False)
+    monkeypatch.setattr(checkpoint, "__file__", str(source))
+    head = git("rev-parse", "--short", "HEAD").strip()
+    result.write_text("another")
+    assert checkpoint.commit.__wrapped__() == head
+    source.write_text("another")
+    assert checkpoint.commit.__wrapped__() == f"{head}-dirty"
 
 
 def test_without_git_the_commit_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

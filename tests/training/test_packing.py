@@ -30,13 +30,14 @@ def test_a_row_of_zeros_stays_zero() -> None:
     assert torch.equal(back, torch.zeros(2, SMALL))
 
 
-def test_a_matrix_with_a_few_large_numbers_keeps_half_precision() -> None:
-    matrix = torch.randn(64, 128, generator=torch.Generator().manual_seed(0))
-    large = matrix.clone()
-    large[:, 0] = 20.0
-    packed = pack({"even": matrix, "uneven": large})
+@pytest.mark.parametrize("large", [20.0, 30_000.0])
+def test_a_matrix_with_a_few_large_numbers_keeps_half_precision(large: float) -> None:
+    even = torch.randn(64, 128, generator=torch.Generator().manual_seed(0))
+    uneven = even.clone()
+    uneven[:, 0] = large
+    packed = pack({"even": even, "uneven": uneven})
     assert (packed["even"].dtype, packed["uneven"].dtype) == (torch.int8, torch.float16)
-    assert torch.equal(unpack(packed)["uneven"], large.half())
+    assert torch.equal(unpack(packed)["uneven"], uneven.half())
 
 
 def test_a_long_vector_has_no_rows_and_keeps_half_precision() -> None:
