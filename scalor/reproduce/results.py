@@ -97,7 +97,8 @@ def read_all(folder: Path) -> list[Document]:
     rows: dict[tuple[str, str], list[Document]] = {}
     for document in sorted(read_files(folder), key=lambda document: (document["setting"], document["seed"])):
         rows.setdefault((document["table"], document["setting"]), []).append(document)
-    return [one for row in rows.values() for one in [one for one in row if not changed_since(one)] or row]
+    renewed = [[one for one in row if not changed_since(one)] or row for row in rows.values()]
+    return [document for row in renewed for document in row]
 
 
 def read_files(folder: Path) -> Iterable[Document]:

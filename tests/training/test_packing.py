@@ -26,8 +26,12 @@ def test_no_number_moves_by_more_than_half_a_step_of_its_row(seed: int, rows: in
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
-    (back,) = unpack(pack({"matrix": torch.zeros(2, SMALL)})).values()
-    assert torch.equal(back, torch.zeros(2, SMALL))
+    matrix = torch.randn(4, SMALL, generator=torch.Generator().manual_seed(0))
+    matrix[1] = 0
+    packed = pack({"matrix": matrix, "nothing": torch.zeros(2, SMALL)})
+    assert packed["matrix"].dtype == torch.int8
+    assert torch.equal(unpack(packed)["matrix"][1], torch.zeros(SMALL))
+    assert torch.equal(unpack(packed)["nothing"].float(), torch.zeros(2, SMALL))
 
 
 @pytest.mark.parametrize("large", [20.0, 30_000.0])
