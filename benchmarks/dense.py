@@ -238,7 +238,7 @@ def discover(
     accepted = (proposed * (1 - rejected))[..., None]
     where_and_depth = Normal(mean[..., :4], std[..., :4]), Normal(mean[..., 4:], std[..., 4:])
     posterior = beside(where_and_depth[0], q_what, where_and_depth[1])
-    proposals = Proposals(logits, presence, cells, posterior, latent, rejected)
+    proposals = Proposals(logits, presence, heads[..., 1:5], cells, posterior, latent, rejected)
     newborn = net.newborn(where, latent, accepted, sprite)
     return newborn, proposals, canvases(sprite, where, accepted, z_depth, image)
 

@@ -60,6 +60,7 @@ class ModelConfig:
     glimpse: int = setting(16, "P, side of the square an object is looked at and drawn in, pixels")
     what_dim: int = setting(16, "length of z_what, the appearance of an object")
     feature_dim: int = setting(64, "channels of the image features, one vector per cell")
+    memory: bool = setting(True, "image features remember earlier frames (off: every frame is looked at by itself)")
     tracker_dim: int = setting(128, "length of a tracker's hidden state")
     prior_dim: int = setting(64, "length of the transition prior's hidden state")
     attention: bool = setting(True, "a tracker sees only the features around its object (off: all of them)")
@@ -148,9 +149,7 @@ class ModelConfig:
 class SceneConfig:
     """A family of clips: synthetic with known truth, or cut out of a video."""
 
-    kind: str = setting(
-        "shapes", "what moves: shapes, mnist, a replay's walkers, the station itself, a video's footage"
-    )
+    kind: str = setting("shapes", "what moves: shapes, mnist, composed (all kinds of things), replay, station, footage")
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels")
     length: int = setting(10, "frames in a clip")
     objects: tuple[int, int] = setting((18, 24), "fewest and most objects in the environment (replay: in a clip)")
@@ -172,12 +171,12 @@ class SceneConfig:
     @property
     def gives_still(self) -> bool:
         """Whether a frame comes with a picture of the scene without objects."""
-        return self.still or self.kind == "footage"
+        return self.still or self.kind in ("footage", "composed")
 
     def __post_init__(self) -> None:
-        kinds = ("shapes", "mnist", "replay", "station", "footage")
+        kinds = ("shapes", "mnist", "composed", "replay", "station", "footage")
         require(not self.still or self.kind == "replay", "scene.still", self.still, "only a replay can give it")
-        require(self.kind in kinds, "scene.kind", self.kind, "choose shapes, mnist, replay, station or footage")
+        require(self.kind in kinds, "scene.kind", self.kind, f"choose one of {', '.join(kinds)}")
         require(min(self.frame) > 0, "scene.frame", self.frame, "both must be positive")
         require(self.length > 0, "scene.length", self.length, "a clip needs at least 1 frame")
         require(
@@ -220,6 +219,9 @@ class TrainConfig:
     clip_object: float = setting(
         0.0, "largest gradient that an object's place or latents get from later frames, times the usual one; 0: any"
     )
+    lesson: float = setting(
+        0.0, "weight of the truth's lesson (presence, place, mask, depth) beside the bound; 0: the bound alone"
+    )
     seed: int = setting(0, "seed of the weights, the scenes and the samples")
     lengths: tuple[tuple[int, int], ...] = setting(
         ((0, 2), (2_000, 4), (6_000, 10)), "sequence length: pairs of a first step and the frames from it on"
@@ -251,6 +253,7 @@ class TrainConfig:
             value = getattr(self, name)
             allowed = value == 0 or 1 < value < math.inf
             require(allowed, f"train.{name}", value, "it must be 0, or above 1 and finite")
+        require(0 <= self.lesson < math.inf, "train.lesson", self.lesson, "it must be 0 or more, and finite")
         for name in ("seed", "cooldown", "gradients_through_time", "evaluate_every"):
             require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "it must be 0 or more")
         starts = [start for start, _ in self.lengths]
@@ -319,6 +322,9 @@ class Config(Generic[M_co]):
                 f"these scenes {'come' if given else 'do not come'} with a picture of the empty scene, but model.still "
                 f"is {wanted}",
             )
+        taught = self.train.lesson > 0
+        knows = self.scene.kind in ("composed", "shapes", "mnist", "replay") and self.system == "scalor"
+        require(not taught or knows, "train.lesson", self.train.lesson, "only SCALOR on scenes with a truth can use it")
         longest = max(frames for _, frames in self.train.lengths)
         require(
             longest <= self.scene.length,

@@ -4,13 +4,14 @@ Letters: B clips, T frames, H by W pixels.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.config import Config, SystemConfig
+from scalor.data.clip import Truth
 from scalor.distributions import Estimator, Noise
 from scalor.tracks import Tracks
 
@@ -35,10 +36,17 @@ class Bound(NamedTuple):
     elbo: Float[Tensor, " B"]
     """Nats a clip. Its gradient is the one that is followed, so it may be an estimator's own."""
     numbers: dict[str, Float[Tensor, " B"]]
-    """By the names in `Model.reported`."""
+    """By the names in `Model.reported`, and those of the lesson where there is one."""
+    lesson: Float[Tensor, " B"] | None = None
+    """Losses against the truth, per clip and frame, where it was handed in."""
 
 
-BoundFunction = Callable[[Float[Tensor, "B T 3 H W"], Noise, Annealed], Bound]
+class BoundFunction(Protocol):
+    """Compute the bound that is trained on; with the `truth` of the clips also the lesson's losses."""
+
+    def __call__(
+        self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
+    ) -> Bound: ...
 
 
 class Film(Protocol):
@@ -70,8 +78,10 @@ class Model(nn.Module, ABC):
         """How many normal and uniform numbers a clip needs for a frame, at most."""
 
     @abstractmethod
-    def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
-        """The lower bound on the log-likelihood that is trained on."""
+    def bound(
+        self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
+    ) -> Bound:
+        """The lower bound on the log-likelihood that is trained on; `truth` is for systems that take lessons."""
 
     def compiled_bound(self) -> BoundFunction:
         """`bound` as a GPU runs it fastest; here nothing is compiled."""

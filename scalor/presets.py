@@ -423,3 +423,33 @@ def grand_central_replay_still() -> Config:
 compare("sqair", sqair, SQAIR_ON)
 compare("vrnn", vrnn)
 compare("vae", vae)
+
+
+@preset
+def any_video() -> Config:
+    """Universal weights: unlike things that move before still scenes, taught with their truth."""
+    scene = SceneConfig(kind="composed", length=20, objects=(0, 12), size=18.0)
+    model = ModelConfig(
+        frame=scene.frame,
+        grid=(16, 16),
+        slots=16,
+        proposals=8,
+        object_size=(18.0, 18.0),
+        size_range=0.75,
+        memory=False,
+        inertia=True,
+        still=True,
+        sigma=0.25,
+    )
+    train = TrainConfig(
+        steps=18_000,
+        batch=64,
+        learning_rate=1e-3,
+        cooldown=4_000,
+        lengths=((0, 1), (3_000, 2), (6_000, 4), (11_000, 10), (17_000, 20)),
+        temperature=(1.0, 0.3, 6_000),
+        presence_prior=(0.02, 0.01, 1_000),
+        clip_object=3.0,
+        lesson=0.005,
+    )
+    return Config(model, scene, scene, train)

@@ -39,6 +39,7 @@ from torch import Tensor, nn
 
 from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
 from scalor.config import require, setting
+from scalor.data.clip import Truth
 from scalor.distributions import (
     Estimator,
     FrameNoise,
@@ -616,6 +617,7 @@ class SQAIR(Tracker):
         video: Float[Tensor, "B T 3 H W"],
         noise: Noise,
         now: Annealed,
+        truth: Truth | None = None,
         follow: Callable[..., Seen] | None = None,
     ) -> Bound:
         """The importance-weighted bound; its gradient is VIMCO's. A compiled `follow` may stand in for the model's
@@ -633,7 +635,7 @@ class SQAIR(Tracker):
         module = SQAIRFollow(self)
         compiled = Compiled(module, module.used())
 
-        def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
+        def bound(video: Tensor, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
             weights = compiled.weights()
 
             def follow(scene: Scene, view: View, draw: Draw, chances: Chances) -> Seen:
@@ -642,7 +644,7 @@ class SQAIR(Tracker):
                 seen: Seen = compiled(weights, scene, view, normals, uniforms, chances)
                 return seen
 
-            return self.bound(video, noise, now, follow)
+            return self.bound(video, noise, now, truth, follow)
 
         return bound
 

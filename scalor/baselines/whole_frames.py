@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.config import require
+from scalor.data.clip import Truth
 from scalor.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive
 from scalor.interface import Annealed, Bound, Model
 from scalor.model.elbo import pixel_log_likelihood
@@ -62,7 +63,9 @@ class WholeFrames(Model):
         numbers = {"log_likelihood": log_likelihood, "kl": kl, "squared_error": squared_error / pixels}
         return Bound(log_likelihood - kl, numbers)
 
-    def bound(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed) -> Bound:
+    def bound(
+        self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
+    ) -> Bound:
         return self.elbo(video, Relaxed(now.temperature, noise), now.cut_gradients)
 
     @torch.no_grad()

@@ -4,8 +4,10 @@ A clip's draws depend only on (seed, split, index, object, draw number), so a cl
 and on any device. All of it is whole-number arithmetic on int64 tensors that hold 32-bit values.
 """
 
+import math
 from typing import TypeVar
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -23,6 +25,8 @@ SECOND_FACTOR = 0x4D1B2A2F
 OFFSET = 0x9E3779B9
 # Draws are numbered from here on, so that none is the key of a part.
 DRAWS = 0x80000000
+# Added to a draw's number for the second uniform number of a normal one.
+SECOND = 0x5EC0
 
 
 def mix(bits: Bits) -> Bits:
@@ -65,3 +69,18 @@ def between(keys: Int[Tensor, "*shape"], draw: int, low: float, high: float) -> 
 def whole(keys: Int[Tensor, "*shape"], draw: int, count: int) -> Int[Tensor, "*shape"]:
     """The `draw`-th number of each key, uniform among 0, 1, ... count - 1."""
     return (uniform(keys, draw) * count).long().clamp(max=count - 1)
+
+
+def normal(keys: Int[Tensor, "*shape"], draw: int) -> Float[Tensor, "*shape"]:
+    """Draw standard normal numbers, the `draw`-th of each key (Box and Muller's transform of two uniform ones)."""
+    radius = (-2 * (1 - uniform(keys, draw)).log()).sqrt()
+    return radius * (2 * math.pi * uniform(fold(keys, draw + SECOND), draw)).cos()
+
+
+def choose(number: Float[Tensor, "*shape"], shares: tuple[float, ...]) -> Int[Tensor, "*shape"]:
+    """Choose one of as many kinds as there are shares (which add up to 1) for each uniform number in [0, 1)."""
+    total, kind = 0.0, torch.zeros_like(number, dtype=torch.long)
+    for share in shares[:-1]:
+        total += share
+        kind = kind + (number >= total)
+    return kind

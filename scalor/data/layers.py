@@ -41,6 +41,8 @@ class Cast:
     colour: Float[Tensor, "3 N B #T #R #S"]
     shadow: Float[Tensor, "N B T R S"] | None = None
     """The share of the light that an object takes from what is behind all objects."""
+    full: Float[Tensor, "N B T"] | None = None
+    """Every object's whole area, pixels, where `alpha` leaves out what the scene covers."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Layers:
 def draw(cast: Cast, frame: tuple[int, int], background: Float[Tensor, "B T 3 H W"] | None) -> Clip:
     """Frames of the given height and width, and their truth; no background is black."""
     alpha, row, column = cast.alpha, cast.row, cast.column
-    full = alpha.sum((-2, -1))
+    full = alpha.sum((-2, -1)) if cast.full is None else cast.full.clone()
     shape = (*cast.exists.shape[1:], *frame)
     row_inside, column_inside = (row >= 0) & (row < shape[2]), (column >= 0) & (column < shape[3])
     alpha *= row_inside[..., :, None]

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip
+from scalor.data.compositor import Compositor
 from scalor.data.footage import Footage
 from scalor.data.hashing import between, fold, key, uniform, whole
 from scalor.data.layers import STEPS, Cast, draw
@@ -32,8 +33,13 @@ JITTER = 0.1  # sizes vary by this share either way
 SPEED_RANGE = (0.1, 0.3)  # per frame, in sizes of an object
 X, Y, HEADING, SPEED, SIZE, DEPTH, TURN, WHEN = range(8)
 PAIR = 0x9A12
-REAL: dict[str, type[Replay | Footage | Station]] = {"replay": Replay, "footage": Footage, "station": Station}
-"""Scenes that are real, or half so, by their kind."""
+OTHER: dict[str, type[Replay | Footage | Station | Compositor]] = {
+    "replay": Replay,
+    "footage": Footage,
+    "station": Station,
+    "composed": Compositor,
+}
+"""Scenes that are made elsewhere, by their kind."""
 
 
 class Sprites(Protocol):
@@ -65,9 +71,9 @@ class Scenes:
     ) -> None:
         """`digits` are the pictures of a mnist scene (none given: those of `load_digits` for the split)."""
         self.config, self.seed, self.split, self.device = config, seed, split, torch.device(device)
-        self.real: Replay | Footage | Station | None = None
-        if config.kind in REAL:
-            self.real = REAL[config.kind](config, seed, split, self.device)
+        self.other: Replay | Footage | Station | Compositor | None = None
+        if config.kind in OTHER:
+            self.other = OTHER[config.kind](config, seed, split, self.device)
         self.objects = config.objects[1] * len(config.births)
         self.sprites: Sprites = Shapes()
         if config.kind == "mnist":
@@ -87,13 +93,13 @@ class Scenes:
             raise InputError(f"count is {count} and length is {length}: both must be at least 1.")
         if isinstance(index, int):
             index = torch.arange(index, index + count, device=self.device)
-        if self.real:
+        if self.other:
             if length > self.config.length:
                 raise InputError(
                     f"length is {length}: these scenes are made for at most scene.length {self.config.length}; ask for "
                     "fewer frames, or raise it."
                 )
-            return self.real.clips(index, length)
+            return self.other.clips(index, length)
         times = torch.arange(length, device=self.device)
         clip = key(self.seed, self.split, index)  # [B]
         keys = fold(clip, torch.arange(self.objects, device=self.device)[:, None])  # [N, B]

@@ -35,6 +35,8 @@ class Proposals(NamedTuple):
     logits: Float[Tensor, "B G"]
     """Of presence, for every cell."""
     presence: Float[Tensor, "B G"]
+    where_means: Float[Tensor, "B G 4"]
+    """Posterior means of z_where, for every cell."""
     cells: Int[Tensor, "B D"]
     """Where the proposals come from, most present first."""
     posterior: Normal
@@ -129,7 +131,7 @@ class Discovery(nn.Module):
             torch.cat([mean[..., :4], q_what.mean, mean[..., 4:]], -1),
             torch.cat([posterior.std[..., :4], q_what.std, posterior.std[..., 4:]], -1),
         )
-        proposals = Proposals(logits, presence, cells, whole, latent, rejected)
+        proposals = Proposals(logits, presence, heads[..., 1:5], cells, whole, latent, rejected)
         accepted = proposals.proposed * (1 - rejected)
         return Discovered(self.newborn(where, latent, accepted[..., None], sprite), sprite, proposals)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import celu
 
 PATCHES = 4
 """A glimpse is so many patches wide and high."""
@@ -57,16 +58,19 @@ class Memory(NamedTuple):
 class ImageEncoder(nn.Module):
     """One feature vector per grid cell, from this frame and the frames before (paper: ConvLSTM)."""
 
-    def __init__(self, channels: int, cell: tuple[int, int], features: int) -> None:
+    def __init__(self, channels: int, cell: tuple[int, int], features: int, memory: bool = True) -> None:
         super().__init__()
-        self.features = features
+        self.features = features if memory else 0
         self.look = shrinking_stack(channels, (features // 2, features), cell)
+        self.frames_alone = None if memory else nn.Sequential(Surroundings(features), Surroundings(features))
+        if not memory:
+            return
         self.enter = nn.Conv2d(features, 4 * features, 3, padding=1)
         self.step = MemoryCell(features)
 
     def empty(self, clips: int, grid: tuple[int, int], like: Tensor) -> Memory:
         zeros = torch.zeros(clips, self.features, *grid, device=like.device, dtype=torch.float32)
-        return Memory(zeros, zeros)
+        return Memory(zeros, zeros)  # of no channels where nothing is remembered
 
     def forward(
         self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
@@ -75,6 +79,9 @@ class ImageEncoder(nn.Module):
 
         All frames are looked at together; only the memory goes from frame to frame.
         """
+        if self.frames_alone is not None:
+            features = self.frames_alone(self.look(frames.flatten(0, 1))).float()
+            return features.unflatten(0, frames.shape[:2]), memory
         entered = self.enter(self.look(frames.flatten(0, 1))).unflatten(0, frames.shape[:2])
         shown = []
         for one in entered:
@@ -83,6 +90,18 @@ class ImageEncoder(nn.Module):
             if cut_gradients:
                 memory = Memory(memory.hidden.detach(), memory.cell.detach())
         return torch.stack(shown), memory
+
+
+class Surroundings(nn.Module):
+    """Adds to each cell's features what the cells up to three away from it show."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.near = nn.Conv2d(features, features, 3, padding=1)
+        self.far = nn.Conv2d(features, features, 3, padding=2, dilation=2)
+
+    def forward(self, features: Float[Tensor, "B F Gh Gw"]) -> Float[Tensor, "B F Gh Gw"]:
+        return features + celu(self.far(celu(self.near(features))))
 
 
 class MemoryCell(nn.Module):

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from scalor.config import ModelConfig, require
+from scalor.data.clip import Truth
 from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.errors import InputError
 from scalor.interface import Annealed, Bound, BoundFunction, Tracker
@@ -20,6 +21,7 @@ from scalor.model.captured import follow_frames
 from scalor.model.elbo import Activity, ElboTerms, Explained, explain
 from scalor.model.encoders import Memory
 from scalor.model.frames import check_frame, check_frames
+from scalor.model.lesson import teach
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
 from scalor.model.world import Past, Seen, World
@@ -73,23 +75,30 @@ class SCALOR(World, Tracker):
         video: Float[Tensor, "B T 3 H W"],
         noise: Noise,
         now: Annealed,
+        truth: Truth | None = None,
         follow: Callable[..., Seen] | None = None,
     ) -> Bound:
-        """The evidence lower bound as it is trained on. A compiled `follow` may stand in for the model's own."""
+        """The evidence lower bound as it is trained on, and the lesson's losses where the truth is handed in.
+
+        A compiled `follow` may stand in for the model's own.
+        """
         if follow is None and not video.is_cuda:
             follow = partial(self.follow, spare_below=NEGLIGIBLE)
         relaxed = Relaxed(now.temperature, noise)
         explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, follow)
         numbers = {**explained.terms.to_dict(), **explained.activity.to_dict()}
-        return Bound(explained.terms.elbo, numbers)
+        if truth is None:
+            return Bound(explained.terms.elbo, numbers)
+        lesson = teach(self, explained.seen, video, truth)
+        return Bound(explained.terms.elbo, {**numbers, **lesson.to_dict()}, lesson.total)
 
     def compiled_bound(self) -> BoundFunction:
         from scalor.training.compiled import CompiledFollow  # only a training compiles
 
         compiled = CompiledFollow(self)
 
-        def bound(video: Tensor, noise: Noise, now: Annealed) -> Bound:
-            return self.bound(video, noise, now, partial(compiled, compiled.weights()))
+        def bound(video: Tensor, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
+            return self.bound(video, noise, now, truth, partial(compiled, compiled.weights()))
 
         return bound
 

@@ -78,7 +78,7 @@ class World(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = ImageEncoder(config.seen_channels, config.cell, config.feature_dim)
+        self.encoder = ImageEncoder(config.seen_channels, config.cell, config.feature_dim, config.memory)
         self.appearance = Appearance(config)
         self.discovery = Discovery(config)
         self.propagation = Propagation(config)

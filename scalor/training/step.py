@@ -9,7 +9,7 @@ A step whose gradient is not finite leaves weights and optimiser untouched.
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -17,9 +17,12 @@ from torch import Tensor
 
 from scalor.config import Config
 from scalor.data import hashing
+from scalor.data.clip import Truth
 from scalor.data.scenes import Scenes
 from scalor.distributions import Noise
 from scalor.interface import Annealed, Model
+from scalor.model.captured import copied, tensors
+from scalor.model.lesson import LESSON_TERMS
 from scalor.schedule import Anneals
 
 HABIT = 0.02
@@ -43,7 +46,9 @@ class TrainingStep:
         self.presence_prior = torch.ones((), device=device)
         self.bad_in_a_row = torch.zeros((), device=device)
         self.usual_norm = torch.zeros((), device=device)
-        self.names = ("elbo", *model.reported, "gradient_norm", "skipped")
+        self.taught = config.train.lesson > 0
+        self.reported = (*model.reported, *(LESSON_TERMS if self.taught else ()))
+        self.names = ("elbo", *self.reported, "gradient_norm", "skipped")
         self.metrics = torch.zeros(len(self.names), device=device)
         self.captured: Captured | None = None
         self.bound = model.compiled_bound() if device.type == "cuda" and config.train.compile else model.bound
@@ -73,12 +78,17 @@ class TrainingStep:
             self.captured.replay(number)
         else:
             self.count_clips(number)
-            self.run(self.scenes.clips(self.index, length=now.length).frames, self.draw_noise(number, now), now)
+            self.run(self.draw_batch(now.length), self.draw_noise(number, now), now)
         return self.metrics
 
     def count_clips(self, number: int) -> None:
         """Every step has clips of its own. (Added on the device: a copy from the host would wait for it.)"""
         torch.add(self.within_batch, number * self.config.train.batch, out=self.index)
+
+    def draw_batch(self, length: int) -> "Batch":
+        """The clips whose numbers are in `index`."""
+        clip = self.scenes.clips(self.index, length=length)
+        return Batch(clip.frames, clip.truth if self.taught else None)
 
     def draw_noise(self, number: int, now: Anneals) -> Noise:
         """The noise of a step: the same whenever and wherever it is drawn on one kind of device."""
@@ -99,20 +109,24 @@ class TrainingStep:
         normals.normal_(generator=self.random)
         uniforms.uniform_(generator=self.random)
 
-    def run(self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Anneals, learn: bool = True) -> None:
+    def run(self, batch: "Batch", noise: Noise, now: Anneals, learn: bool = True) -> None:
         """The step itself."""
+        video = batch.video
         clip_object = self.config.train.clip_object
         annealed = Annealed(self.temperature, self.presence_prior, now.cut_gradients, clip_object)
         with self.autocast():
-            bound = self.bound(video, noise, annealed)
+            bound = self.bound(video, noise, annealed, batch.truth)
         elbo = bound.elbo.mean()
-        values = torch.stack([bound.numbers[name] for name in self.model.reported]).mean(1)
+        loss = -elbo / video[0].numel()
+        if bound.lesson is not None:
+            loss = loss + self.config.train.lesson * bound.lesson.mean()
+        values = torch.stack([bound.numbers[name] for name in self.reported]).mean(1)
         for parameter in self.model.parameters():
             parameter.grad = None
         # In this very thread: with torch 2.11 a backward pass in autograd's own thread crashed now and then while
         # it was being compiled or captured.
         with torch.autograd.set_multithreading_enabled(False):
-            (-elbo / video[0].numel()).backward()
+            loss.backward()
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
         largest = self.largest_norm()
@@ -152,6 +166,14 @@ class TrainingStep:
         return torch.autocast(self.device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
+class Batch(NamedTuple):
+    """The clips of a step."""
+
+    video: Float[Tensor, "B T C H W"]
+    truth: Truth | None
+    """Where a lesson needs it."""
+
+
 class Captured:
     """A training step of one sequence length as a CUDA graph: two branches, the step itself and, beside it, the
     drawing of the next step's scenes."""
@@ -161,8 +183,8 @@ class Captured:
         self.step, self.length = step, now.length
         self.noise = step.empty_noise(now.length)
         step.fill_noise(number, *self.noise)
-        self.video = self.draw(number).clone()
-        self.ready = number  # the step whose scenes `video` holds
+        self.batch = copied(self.draw(number))
+        self.ready = number  # the step whose scenes `batch` holds
         step.main.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(step.main):
             for _ in range(2):  # kernels load and libraries plan here, not in the capture
@@ -174,22 +196,27 @@ class Captured:
         with torch.cuda.graph(self.graph, stream=step.main):
             step.beside.wait_stream(step.main)
             with torch.cuda.stream(step.beside):
-                upcoming = step.scenes.clips(step.index, length=self.length).frames
+                upcoming = step.draw_batch(self.length)
             self.run(now, learn=True)
             step.main.wait_stream(step.beside)
-            self.video.copy_(upcoming)
+            self.keep(upcoming)
         torch._C._cuda_clearCublasWorkspaces()
 
     def run(self, now: Anneals, learn: bool) -> None:
-        self.step.run(self.video, Noise(*self.noise), now, learn)
+        self.step.run(self.batch, Noise(*self.noise), now, learn)
 
-    def draw(self, number: int) -> Tensor:
+    def draw(self, number: int) -> Batch:
         self.step.count_clips(number)
-        return self.step.scenes.clips(self.step.index, length=self.length).frames
+        return self.step.draw_batch(self.length)
+
+    def keep(self, batch: Batch) -> None:
+        """Take over the clips of the next step, in place."""
+        for old, new in zip(tensors(self.batch), tensors(batch), strict=True):
+            old.copy_(new)
 
     def replay(self, number: int) -> None:
         if self.ready != number:
-            self.video.copy_(self.draw(number))
+            self.keep(self.draw(number))
         self.step.count_clips(number + 1)
         self.step.fill_noise(number, *self.noise)
         self.graph.replay()

@@ -61,8 +61,8 @@ def same(one: Clip, other: Clip) -> None:
 
 
 def replay(scenes: Scenes) -> Replay:
-    assert isinstance(scenes.real, Replay)
-    return scenes.real
+    assert isinstance(scenes.other, Replay)
+    return scenes.other
 
 
 def check_truth(clip: Clip) -> None:

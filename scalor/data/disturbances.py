@@ -1,0 +1,163 @@
+"""The still scenes of composed clips, and what cameras do to them: light, shimmer, shake, blur, noise, compression.
+
+B clips, T frames, H by W pixels.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import conv2d, grid_sample, interpolate, pad
+
+from scalor.data.hashing import between, fold, normal, uniform
+
+SCENE, CAMERA = 0x5CE7, 0xCA3E
+TONE, WAVE, EDGE, GRAIN, TINT, FLICKER, DRIFT, STEP, WHEN, SHIMMER, SHAKE, BLUR, NOISE, CODEC = range(14)
+GRIDS = (3, 6, 12, 40)
+"""Sides of the grids of random numbers that a scene is the sum of, coarse to fine."""
+EDGES = 3
+"""Straight edges in a scene, at most."""
+BLOCK = 8
+"""Side of the squares that are compressed together, pixels."""
+NOISE_SIDE = 256
+
+
+def scenes(clip: Int[Tensor, "B"], frame: tuple[int, int]) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B"]]:
+    """Still scenes, from plain to cluttered, and their tones: the mean brightness."""
+    keys = fold(clip, SCENE)
+    tone = between(keys, TONE, 0.08, 0.92)
+    picture = tone[:, None, None, None].expand(-1, 3, *frame)
+    for level, side in enumerate(GRIDS):
+        draws = fold(keys, level + 1)
+        grey, coloured = (_grid(fold(draws, kind), channels, side, frame) for kind, channels in ((1, 1), (2, 3)))
+        strong = 0.35 * uniform(draws, WAVE).square() * (uniform(draws, GRAIN) < (0.8 if level < 2 else 0.5))
+        tinted = 0.4 * uniform(draws, TINT).square()
+        picture = picture + (strong[:, None, None, None] * 2 * (grey + tinted[:, None, None, None] * coloured))
+    rows, columns = (torch.arange(side, device=clip.device) + 0.5 for side in frame)
+    for edge in range(EDGES):
+        draws = fold(keys, 0x100 + edge)
+        heading = 2 * math.pi * uniform(draws, TINT)
+        right_angled = uniform(draws, GRAIN) < 0.6
+        heading = torch.where(right_angled, (heading / (math.pi / 2)).round() * (math.pi / 2), heading)
+        place = between(draws, WHEN, -0.45, 0.45) * max(frame)
+        across = (columns - frame[1] / 2) * heading.cos()[:, None]  # [B, W]
+        down = (rows - frame[0] / 2) * heading.sin()[:, None]
+        inside = (across[:, None, :] + down[:, :, None] - place[:, None, None]).sigmoid()[:, None]
+        tint = torch.stack([normal(draws, EDGE) + 0.3 * normal(draws, 20 + channel) for channel in range(3)], 1)
+        strength = 0.12 * (uniform(draws, EDGE) < 0.5)
+        picture = picture + inside * (strength[:, None] * tint)[..., None, None]
+    return picture.clamp(0, 1), tone
+
+
+def _grid(keys: Int[Tensor, "B"], channels: int, side: int, frame: tuple[int, int]) -> Float[Tensor, "B channels H W"]:
+    """Smooth random pictures around 0."""
+    places = torch.arange(channels * side * side, device=keys.device).view(channels, side, side)
+    values = uniform(fold(keys[:, None, None, None], places), 0) - 0.5
+    smooth: Tensor = interpolate(values, frame, mode="bicubic", align_corners=False)
+    return smooth
+
+
+def shimmer(clip: Int[Tensor, "B"], length: int, frame: tuple[int, int]) -> Float[Tensor, "B T 1 H W"]:
+    """Light that plays on a part of the scene: leaves, water. In most clips there is none."""
+    keys = fold(clip, CAMERA)
+    region = _grid(fold(keys, 0x30), 1, 5, frame).mul(12).sub(1).sigmoid()  # [B, 1, H, W]
+    times = torch.arange(length, device=clip.device)
+    each = fold(fold(keys, 0x31)[:, None], times).flatten()
+    play = _grid(each, 1, 14, frame).unflatten(0, (len(clip), length))
+    amount = between(keys, SHIMMER, 0.05, 0.3) * (uniform(fold(keys, 1), SHIMMER) < 0.15)
+    return amount[:, None, None, None, None] * play * region[:, None]
+
+
+def light(clip: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T"]:
+    """The factor by which each frame is lighter than the still scene: flicker, drift and steps, mostly none."""
+    keys = fold(clip, CAMERA)
+    times = torch.arange(length, device=clip.device)
+    each = fold(fold(keys, 0x32)[:, None], times)
+    flicker = 0.03 * (uniform(keys, FLICKER) < 0.3)[:, None] * normal(each, FLICKER)
+    drift = (0.008 * (uniform(keys, DRIFT) < 0.2) * normal(keys, DRIFT))[:, None] * times
+    after = (times >= uniform(keys, WHEN)[:, None] * length).float()
+    step = (0.06 * (uniform(keys, STEP) < 0.15) * normal(keys, STEP))[:, None] * after
+    return (1 + flicker + drift.clamp(-0.12, 0.12) + step).clamp(0.7, 1.3)
+
+
+def shaken(clip: Int[Tensor, "B"], scene: Float[Tensor, "B 3 H W"], length: int) -> Float[Tensor, "B T 3 H W"]:
+    """The scene in every frame, moved by parts of a pixel in some clips."""
+    keys = fold(clip, CAMERA)
+    each = fold(fold(keys, 0x33)[:, None], torch.arange(length, device=clip.device))  # [B, T]
+    amount = 0.35 * (uniform(keys, SHAKE) < 0.2)[:, None]
+    height, width = scene.shape[-2:]
+    x, y = (2 * amount * normal(each, SHAKE + 40 * axis) / side for axis, side in ((1, width), (2, height)))
+    ones = torch.ones_like(x)
+    affine = torch.stack([torch.stack([ones, 0 * x, x], -1), torch.stack([0 * x, ones, y], -1)], -2)
+    grid = torch.nn.functional.affine_grid(affine.flatten(0, 1), [affine.shape[0] * length, 3, height, width], False)
+    many = scene[:, None].expand(-1, length, -1, -1, -1).flatten(0, 1)
+    moved: Tensor = grid_sample(many, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return moved.unflatten(0, (len(clip), length))
+
+
+def blurred(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:
+    """Out of focus, in some clips."""
+    keys = fold(clip, CAMERA)
+    width = between(keys, BLUR, 0.3, 1.1) * (uniform(fold(keys, 2), BLUR) < 0.4) + 0.05
+    steps = torch.arange(-2, 3, device=clip.device)
+    kernel = (-0.5 * (steps / width[:, None]) ** 2).exp()
+    kernel = kernel / kernel.sum(1, keepdim=True)  # [B, 5]
+    clips, length, channels, height, rest = pictures.shape
+    flat = pictures.permute(1, 2, 0, 3, 4).reshape(length * channels, clips, height, rest)  # clips as groups
+    across = conv2d(pad(flat, (2, 2, 0, 0), mode="replicate"), kernel[:, None, None, :], groups=clips)
+    both = conv2d(pad(across, (0, 0, 2, 2), mode="replicate"), kernel[:, None, :, None], groups=clips)
+    return both.view(length, channels, clips, height, rest).permute(2, 0, 1, 3, 4)
+
+
+class NoiseBank:
+    """Normal noise for pixels, taken out of one fixed picture of it at random places: cheap on every device."""
+
+    def __init__(self, device: torch.device) -> None:
+        places = torch.arange(NOISE_SIDE**2, device=device)
+        self.values = normal(fold(torch.zeros_like(places), places), NOISE)
+
+    def __call__(self, clip: Int[Tensor, "B"], length: int, frame: tuple[int, int]) -> Float[Tensor, "B T 3 H W"]:
+        """Noise of a strength that belongs to the clip."""
+        keys = fold(clip, CAMERA)
+        parts = torch.arange(3 * length, device=clip.device).view(length, 3)
+        each = fold(fold(keys, 0x34)[:, None, None], parts)  # [B, T, 3]
+        row, column = ((uniform(each, axis) * NOISE_SIDE).long() for axis in (1, 2))
+        rows, columns = (torch.arange(side, device=clip.device) for side in frame)
+        at_row = (row[..., None] + rows) % NOISE_SIDE
+        at_column = (column[..., None] + columns) % NOISE_SIDE
+        noise = self.values[at_row[..., :, None] * NOISE_SIDE + at_column[..., None, :]]
+        strength = 0.07 * uniform(keys, NOISE) * uniform(fold(keys, 3), NOISE)
+        return strength[:, None, None, None, None] * noise
+
+
+def cosines(device: torch.device) -> Float[Tensor, "8 8"]:
+    """The matrix of the discrete cosine transform of a row of a block."""
+    frequency, place = torch.arange(BLOCK, device=device)[:, None], torch.arange(BLOCK, device=device)
+    matrix = ((place + 0.5) * frequency * math.pi / BLOCK).cos() * math.sqrt(2 / BLOCK)
+    matrix[0] /= math.sqrt(2)
+    return matrix
+
+
+def compressed(
+    clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"], matrix: Float[Tensor, "8 8"]
+) -> Float[Tensor, "B T 3 H W"]:
+    """As a video codec leaves them, in some clips: blocks whose change since the frame before is small are not told
+    of, and the others only roughly (a cosine transform, rounded in steps that grow with the frequency)."""
+    keys = fold(clip, CAMERA)
+    height, width = pictures.shape[-2:]
+    rows, columns = height // BLOCK, width // BLOCK
+    blocks = pictures.unflatten(-1, (columns, BLOCK)).unflatten(-3, (rows, BLOCK)).transpose(-3, -2)
+    spectrum = matrix @ blocks @ matrix.T  # [B, T, 3, rows, columns, 8, 8]
+    frequency = torch.arange(BLOCK, device=clip.device)
+    coarse = 0.02 + 0.28 * uniform(keys, CODEC).square()
+    step = coarse[:, None, None, None, None, None] * (0.5 + 0.25 * (frequency[:, None] + frequency))
+    shown, after = torch.zeros_like(spectrum[:, 0]), []
+    for now in spectrum.unbind(1):
+        change = (now - shown) / step
+        shown = shown + step * (change.abs() + 0.33).floor() * change.sign()
+        after.append(shown)
+    decoded = matrix.T @ torch.stack(after, 1) @ matrix
+    whole = decoded.transpose(-3, -2).flatten(-2).flatten(-3, -2)
+    used = uniform(fold(keys, 4), CODEC) < 0.4
+    return torch.where(used[:, None, None, None, None], whole, pictures)
