@@ -161,6 +161,7 @@ class SceneConfig:
     still: bool = setting(False, "replay: a frame comes with a picture of the scene without objects (footage: always)")
     footage: str = setting("", "footage: the file that `scalor fit` keeps a video's frames in")
     scale: float = setting(1.0, "footage: pixels of a frame for each pixel of the video, along a side")
+    stretch: float = setting(1.0, "footage: how many times more than `scale` the width is scaled")
     perspective: tuple[float, float] = setting(
         (1.0, 1.0), "footage: size of objects at the video's upper and lower edge, in sizes of a typical one"
     )
@@ -193,7 +194,9 @@ class SceneConfig:
             "give frame numbers from 0 on",
         )
         require(all(0 <= d <= 9 for d in self.digits), "scene.digits", self.digits, "digits are 0 to 9")
-        require(0 < self.scale < math.inf, "scene.scale", self.scale, "it must be positive and finite")
+        for name in ("scale", "stretch"):
+            value = getattr(self, name)
+            require(0 < value < math.inf, f"scene.{name}", value, "it must be positive and finite")
         require(
             max(self.perspective) > 0 and all(map(math.isfinite, self.perspective)),
             "scene.perspective",
@@ -235,6 +238,7 @@ class TrainConfig:
     gradients_through_time: int = setting(
         0, "step from which gradients flow between time steps; before it they are cut"
     )
+    start: str = setting("", "weights to start from: a shipped name, a run folder or a file (none given: random ones)")
     precision: str = setting("auto", "float32, bf16, or auto (bf16 on a GPU, float32 elsewhere)")
     compile: bool = setting(True, "compile the time step on a GPU (off: slower steps, but they start at once)")
     log_every: int = setting(50, "steps between log lines")

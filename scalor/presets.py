@@ -438,8 +438,9 @@ def any_video() -> Config:
         size_range=0.75,
         memory=False,
         inertia=True,
+        birth_presence=0.6,
         still=True,
-        sigma=0.25,
+        sigma=0.2,
     )
     train = TrainConfig(
         steps=18_000,
@@ -450,6 +451,6 @@ def any_video() -> Config:
         temperature=(1.0, 0.3, 6_000),
         presence_prior=(0.02, 0.01, 1_000),
         clip_object=3.0,
-        lesson=0.005,
+        lesson=0.02,
     )
     return Config(model, scene, scene, train)

@@ -17,13 +17,13 @@ from scalor.data.hashing import between, choose, fold, normal, uniform
 from scalor.data.walkers import walk
 
 BLOB, BOX, THIN, WALKER, DOT = range(5)
-SHARES = (0.3, 0.17, 0.22, 0.21, 0.1)
+SHARES = (0.27, 0.14, 0.27, 0.23, 0.09)
 """How often each kind occurs, in the order above."""
 MIXED = 0.2
 """Share of the clips in which every thing is of a kind of its own."""
 ALIKE = 0.6
 """Share of the clips in which things have nearly the same size, shape and colours."""
-LARGEST, SMALLEST = 27.0, 5.0
+LARGEST, SMALLEST = 28.0, 5.0
 """Pixels, along a side of a thing's box."""
 UPRIGHT = 0.4
 """Share of the clips in which blobs and boxes do not turn with their heading."""
@@ -63,7 +63,7 @@ def build(clip: Int[Tensor, "B"], keys: Int[Tensor, "N B"], typical: float) -> B
     mixed, alike = uniform(scene, MIX) < MIXED, (uniform(scene, LIKE) < ALIKE).float()
     kind = choose(torch.where(mixed, uniform(own, KIND), uniform(scene, KIND).expand_as(own)), SHARES)
     spread = 0.08 + 0.2 * (1 - alike)
-    side = typical * (0.26 * normal(scene, SIZE).clamp(-2.2, 1.6) + spread * normal(own, OWN_SIZE)).exp()
+    side = typical * (0.32 * normal(scene, SIZE).clamp(-2.2, 1.4) + spread * normal(own, OWN_SIZE)).exp()
     side = torch.where(kind == DOT, 0.55 * side, side)
     wide = math.log(2.6)
     aspect = alike * between(scene, ASPECT, -wide, wide) + (1 - alike) * between(own, OWN_ASPECT, -wide, wide)

@@ -119,7 +119,7 @@ class Compositor:
         whole = shape.alpha.mul(STEPS).round().div(STEPS)
         covered = self.bars(clip, row, column)
         length = exists.shape[-1] - 1
-        moving = disturbances.shaken(clip, scene, length)
+        moving = disturbances.flutter(clip, disturbances.shaken(clip, scene, length))
         moving = moving * disturbances.light(clip, length)[:, :, None, None, None]
         moving = moving + disturbances.shimmer(clip, length, self.config.frame)
         cast = Cast(

@@ -8,12 +8,12 @@ import math
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import conv2d, grid_sample, interpolate, pad
+from torch.nn.functional import affine_grid, conv2d, grid_sample, interpolate, pad
 
 from scalor.data.hashing import between, fold, normal, uniform
 
 SCENE, CAMERA = 0x5CE7, 0xCA3E
-TONE, WAVE, EDGE, GRAIN, TINT, FLICKER, DRIFT, STEP, WHEN, SHIMMER, SHAKE, BLUR, NOISE, CODEC = range(14)
+TONE, WAVE, EDGE, GRAIN, TINT, FLICKER, DRIFT, STEP, WHEN, SHIMMER, SHAKE, BLUR, NOISE, CODEC, FLUTTER = range(15)
 GRIDS = (3, 6, 12, 40)
 """Sides of the grids of random numbers that a scene is the sum of, coarse to fine."""
 EDGES = 3
@@ -69,6 +69,27 @@ def shimmer(clip: Int[Tensor, "B"], length: int, frame: tuple[int, int]) -> Floa
     return amount[:, None, None, None, None] * play * region[:, None]
 
 
+def flutter(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:
+    """A part of the scene that moves to and fro by a pixel or two, in some clips: tape, twigs, flags, cables."""
+    keys = fold(clip, CAMERA)
+    clips, length, _, height, width = pictures.shape
+    each = fold(fold(keys, 0x35)[:, None], torch.arange(length, device=clip.device))
+    amount = (2.5 * uniform(keys, FLUTTER) * (uniform(fold(keys, 5), FLUTTER) < 0.25))[:, None]
+    moved = _shifted(pictures.flatten(0, 1), (amount * normal(each, 1)).flatten(), (amount * normal(each, 2)).flatten())
+    region = _grid(fold(keys, 0x36), 1, 4, (height, width)).mul(30).sub(3).sigmoid()[:, None]  # [B, 1, 1, H, W]
+    return torch.lerp(pictures, moved.unflatten(0, (clips, length)), region)
+
+
+def _shifted(pictures: Float[Tensor, "M 3 H W"], x: Float[Tensor, " M"], y: Float[Tensor, " M"]) -> Tensor:
+    """Pictures moved by x and y pixels."""
+    height, width = pictures.shape[-2:]
+    ones, none = torch.ones_like(x), torch.zeros_like(x)
+    rows = [torch.stack([ones, none, 2 * x / width], -1), torch.stack([none, ones, 2 * y / height], -1)]
+    grid = affine_grid(torch.stack(rows, -2), list(pictures.shape), align_corners=False)
+    moved: Tensor = grid_sample(pictures, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return moved
+
+
 def light(clip: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T"]:
     """The factor by which each frame is lighter than the still scene: flicker, drift and steps, mostly none."""
     keys = fold(clip, CAMERA)
@@ -85,15 +106,10 @@ def shaken(clip: Int[Tensor, "B"], scene: Float[Tensor, "B 3 H W"], length: int)
     """The scene in every frame, moved by parts of a pixel in some clips."""
     keys = fold(clip, CAMERA)
     each = fold(fold(keys, 0x33)[:, None], torch.arange(length, device=clip.device))  # [B, T]
-    amount = 0.35 * (uniform(keys, SHAKE) < 0.2)[:, None]
-    height, width = scene.shape[-2:]
-    x, y = (2 * amount * normal(each, SHAKE + 40 * axis) / side for axis, side in ((1, width), (2, height)))
-    ones = torch.ones_like(x)
-    affine = torch.stack([torch.stack([ones, 0 * x, x], -1), torch.stack([0 * x, ones, y], -1)], -2)
-    grid = torch.nn.functional.affine_grid(affine.flatten(0, 1), [affine.shape[0] * length, 3, height, width], False)
+    amount = (0.8 * uniform(fold(keys, 6), SHAKE) * (uniform(keys, SHAKE) < 0.25))[:, None]
+    x, y = (amount * normal(each, SHAKE + 40 * axis) for axis in (1, 2))
     many = scene[:, None].expand(-1, length, -1, -1, -1).flatten(0, 1)
-    moved: Tensor = grid_sample(many, grid, mode="bilinear", padding_mode="border", align_corners=False)
-    return moved.unflatten(0, (len(clip), length))
+    return _shifted(many, x.flatten(), y.flatten()).unflatten(0, (len(clip), length))
 
 
 def blurred(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:

@@ -176,6 +176,12 @@ def fill(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
     model.load_state_dict(tensors)
 
 
+def fill_from(model: Model, name_or_path: str | Path) -> None:
+    """Load the weights of a shipped name, a run folder or a file into a model of the same sizes."""
+    path = find(name_or_path)
+    fill(model, {name: tensor.float() for name, tensor in read(path).weights.items()}, path)
+
+
 def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = None) -> None:
     """Write a model's weights; `config` is the whole run's (none given: of the run that it was loaded from)."""
     scene = SceneConfig(frame=model.config.frame)

@@ -159,6 +159,8 @@ def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Cl
     config, folder = job.config, job.folder
     torch.manual_seed(config.train.seed)  # right here: the weights must not depend on who was made before
     model = systems.build(config.model).to(device)
+    if config.train.start:
+        checkpoint.fill_from(model, config.train.start)
     step = TrainingStep(config, model, make_scenes(config, "train", device), device)
     before = restore(folder, config, step) if resume else History()
     write_config(folder, config)
