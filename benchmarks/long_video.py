@@ -23,6 +23,7 @@ from scalor.presets import get_preset
 from scalor.training import checkpoint
 from scalor.video import open_video, write_video
 from scalor.video.tracking import track_video
+from scalor.video.viewing import look_at
 
 RESULT = Path(__file__).parent / "results" / "cpu-long-video.json"
 FPS = 25
@@ -88,7 +89,7 @@ def measure(weights: str, marks: Sequence[int], masks: bool, folder: Path) -> li
     with Watched(folder / "tracked", video.full_size, video.fps, marks, masks=masks) as results:
         tracker = checkpoint.load_tracker(weights)
         results.last = time.perf_counter()
-        track_video(tracker, video, results)
+        track_video(tracker, look_at(video, camera_may_move=False), results)
     results.note("finished")
     assert results.summary.frames == max(marks)
     return results.rows

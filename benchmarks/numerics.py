@@ -18,7 +18,7 @@ from scalor.distributions import Mode
 from scalor.interface import Model
 from scalor.model.scalor import SCALOR
 from scalor.schedule import anneals
-from scalor.training.step import TrainingStep
+from scalor.training.step import Batch, TrainingStep
 
 NO_CLIPPING = 1e9
 
@@ -133,7 +133,7 @@ def by_hand(plan: Plan, precision: str, compile: bool = False) -> Outcome:
     step.count_clips(1)
     video = step.scenes.clips(step.index, length=now.length).frames
     with full_float32():
-        step.run(video, step.draw_noise(1, now), now, learn=False)
+        step.run(Batch(video, None), step.draw_noise(1, now), now, learn=False)
     return outcome_of(step)
 
 

@@ -14,9 +14,9 @@ from statistics import median
 import numpy as np
 
 from benchmarks.plan import Plan
-from scalor.training import checkpoint
 from scalor.video import Video, open_video
-from scalor.video.tracking import follow, slots_for
+from scalor.video.tracking import follow, load_for
+from scalor.video.viewing import look_at
 
 WEIGHTS = "pets"
 HEIGHT, WIDTH = 576, 768
@@ -59,10 +59,10 @@ def film(frames: int, seed: int) -> np.ndarray:
 
 
 def time_video(video: Video, plan: Plan, what: str, raw: bool) -> VideoRow:
-    config = checkpoint.read(checkpoint.find(WEIGHTS)).config
-    tracker = checkpoint.load_tracker(WEIGHTS, plan.where, slots_for(config, video))
+    view = look_at(video)
+    tracker = load_for(view, WEIGHTS, plan.where)
     counts, times = [], []
-    for count, took in timed(len(tracks) for _, tracks in follow(tracker, video, raw=raw)):
+    for count, took in timed(len(step.tracks) for step in follow(tracker, view, raw=raw)):
         counts.append(count)
         times.append(took)
     later = len(times) // 2

@@ -165,6 +165,10 @@ class SceneConfig:
     perspective: tuple[float, float] = setting(
         (1.0, 1.0), "footage: size of objects at the video's upper and lower edge, in sizes of a typical one"
     )
+    object_size: tuple[float, float] = setting(
+        (0.0, 0.0), "footage: typical height and width of an object in the video, pixels; 0: by model.object_size"
+    )
+    video_size: tuple[int, int] = setting((0, 0), "footage: height and width of the video; 0: not known")
     stride: int = setting(1, "footage: frames of the video from one frame to the next")
     contrast: float = setting(1.0, "footage: how many times stronger than in the video things differ from the scene")
     zoom: float = setting(1.0, "footage: clips are shown up to this many times larger or smaller")

@@ -26,6 +26,8 @@ class Tracks:
     size: tuple[int, int]
     masks: Bool[np.ndarray, "N H W"] | None = None
     """The pixels that show the object (hidden parts excluded), when asked for."""
+    dropped: int = 0
+    """Detections of these frames for which no slot was left."""
 
     def __post_init__(self) -> None:
         rows = len(self.id)
@@ -47,6 +49,7 @@ class Tracks:
             discovered=self.discovered[rows],
             size=self.size,
             masks=None if self.masks is None else self.masks[rows],
+            dropped=self.dropped,
         )
 
     def of_clip(self, clip: int) -> "Tracks":
@@ -92,6 +95,14 @@ def join_tracks(parts: list[Tracks]) -> Tracks:
         return np.concatenate([getattr(part, name) for part in parts])
 
     order = np.lexsort((column("id"), column("frame"), column("clip")))
-    columns = {name: column(name)[order] for name in ("clip", "frame", "id", "box", "presence", "discovered")}
-    masks = None if parts[0].masks is None else column("masks")[order]
-    return Tracks(**columns, size=parts[0].size, masks=masks)
+    return Tracks(
+        clip=column("clip")[order],
+        frame=column("frame")[order],
+        id=column("id")[order],
+        box=column("box")[order],
+        presence=column("presence")[order],
+        discovered=column("discovered")[order],
+        size=parts[0].size,
+        masks=None if parts[0].masks is None else column("masks")[order],
+        dropped=sum(part.dropped for part in parts),
+    )

@@ -17,6 +17,7 @@ import scalor
 from scalor import InputError, systems
 from scalor.cli.main import main
 from scalor.config import Config, ModelConfig, SceneConfig, setting
+from scalor.data.clip import Truth
 from scalor.distributions import Estimator, Noise
 from scalor.evaluation.report import evaluate
 from scalor.interface import Annealed, Bound, Model, Tracker
@@ -145,7 +146,7 @@ class Toy(Model):
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         return 2, 1
 
-    def bound(self, video: Tensor, noise: Noise, now: Annealed) -> Bound:
+    def bound(self, video: Tensor, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
         assert noise.normals.shape == (*video.shape[:2][::-1], 2)
         assert noise.uniforms.shape == (*video.shape[:2][::-1], 1)
         elbo = -(video - self.grey).square().sum((1, 2, 3, 4))

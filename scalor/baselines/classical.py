@@ -25,6 +25,8 @@ from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
 from scalor.evaluation.report import TEST_SEED
 from scalor.linking import PATIENCE, Followed, Habits, Linker
 from scalor.model.frames import check_frame, check_frames
+from scalor.still.background import Background
+from scalor.still.foreground import ORDINARY, ForegroundTest
 from scalor.tracks import Tracks, join_tracks
 
 PREFIX = "classical-"
@@ -53,6 +55,10 @@ class ClassicalTracker:
     tolerance: float = 0.02
     """`colour`: how far the colours of neighbouring pixels of one object are apart at most; raise it for compressed
     video."""
+    scene: Background | None = None
+    """`motion`: the scene of the whole video and its light (none given: the median of the frames before)."""
+    test: ForegroundTest = ORDINARY
+    """`motion`: what stands out from the scene."""
 
     def __post_init__(self) -> None:
         require(self.detect in DETECTORS, "detect", self.detect, f"choose from {', '.join(DETECTORS)}")
@@ -73,7 +79,8 @@ class ClassicalTracker:
         return self._follow(frames, clip=0)
 
     def _follow(self, frames: Iterable[object], clip: int) -> Iterator[Tracks]:
-        detector, moving = Detector(self.detect, self.object_size, self.tolerance), MotionDetector(self.object_size)
+        detector = Detector(self.detect, self.object_size, self.tolerance)
+        moving = MotionDetector(self.object_size, self.scene, self.test)
         linker = None
         size = None if self.background is None else (self.background.shape[1], self.background.shape[2])
         for t, frame in enumerate(frames):

@@ -1,4 +1,5 @@
-"""Moving objects before a camera that stands still: what differs from the median of earlier frames.
+"""Moving objects before a camera that stands still: what differs from the scene, which is made from all of a video, or
+else, where frames come one by one, the median of earlier ones.
 
 Everything scales with the size of an object. The numbers were chosen on the first 477 frames of PETS 2009 S2L1,
 view 1, by looking at what they do and by how they score.
@@ -11,8 +12,9 @@ from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
 from scalor.baselines.detecting import SMALLEST, Labels, Picture, areas, boxes, connected, keep, means
-from scalor.foreground import close, coarseness, shrink, stands_out
 from scalor.linking import Detections
+from scalor.still.background import Background
+from scalor.still.foreground import ORDINARY, ForegroundTest, close, coarseness, shrink, to_floats
 
 MEMORY = 25
 """Pictures whose median is the background."""
@@ -37,28 +39,47 @@ Boxes = Float[np.ndarray, "N 4"]
 class MotionDetector:
     """Finds the moving objects of one video, frame by frame."""
 
-    def __init__(self, size: tuple[float, float]) -> None:
+    def __init__(
+        self, size: tuple[float, float], background: Background | None = None, test: ForegroundTest = ORDINARY
+    ) -> None:
+        """`size` of an object; without a background of the whole video, that of the frames so far."""
         self.coarse = coarseness(size)
         self.size = (size[0] / self.coarse, size[1] / self.coarse)
-        self.background = Background()
+        self.test = test
+        self.scene = RecentScene() if background is None else WholeScene(background, self.coarse)
 
     def __call__(self, picture: Picture, expected: Boxes) -> Detections:
         """The objects of the next frame; `expected` are the boxes of those that should be there."""
-        picture = shrink(picture, self.coarse)
-        labels = self.blobs(picture)
+        small = shrink(picture, self.coarse)
+        labels = self.blobs(small, self.scene.behind(picture, small))
         box, blob = apart(labels, expected / self.coarse, self.size)
-        return Detections(box * self.coarse, means(picture, labels)[blob])
+        return Detections(box * self.coarse, means(small, labels)[blob])
 
-    def blobs(self, picture: Picture) -> Labels:
+    def blobs(self, picture: Picture, background: Picture) -> Labels:
         """What moves and hangs together: an object each, or several that touch."""
-        background, one = self.background.after(picture), self.size[0] * self.size[1]
-        labels = connected(close(stands_out(picture, background), self.size))
+        one = self.size[0] * self.size[1]
+        labels = connected(close(self.test(picture, background), self.size))
         labels = keep(labels, areas(labels) >= PIECE * one)
         labels = whole(keep(labels, ~ghosts(labels, picture, background)), self.size)
         return keep(labels, areas(labels) >= SMALLEST * one)
 
 
-class Background:
+class WholeScene:
+    """The background of a whole video in the light of each frame, as coarse as objects allow."""
+
+    def __init__(self, background: Background, coarse: int) -> None:
+        self.background, self.coarse = background, coarse
+        self.last: tuple[UInt8[np.ndarray, "H W 3"], Picture] | None = None
+
+    def behind(self, picture: Picture, small: Picture) -> Picture:
+        """The scene without objects, where `picture` shows it with them."""
+        empty = self.background.at((picture * 255).round().astype(np.uint8).transpose(1, 2, 0))
+        if self.last is None or self.last[0] is not empty:
+            self.last = empty, shrink(to_floats(empty), self.coarse)
+        return self.last[1]
+
+
+class RecentScene:
     """The median of pictures that lie the farther apart the longer a video goes on."""
 
     def __init__(self) -> None:
@@ -66,10 +87,10 @@ class Background:
         self.stride, self.seen = 1, 0
         self.median: Picture = np.zeros((3, 0, 0), np.float32)
 
-    def after(self, picture: Picture) -> Picture:
+    def behind(self, picture: Picture, small: Picture) -> Picture:
         """The background when this picture has been seen too."""
         if self.seen % self.stride == 0:
-            self.pictures.append((picture * 255).astype(np.uint8))
+            self.pictures.append((small * 255).astype(np.uint8))
             if len(self.pictures) > MEMORY:
                 far = self.stride == LONGEST_STRIDE
                 self.pictures = self.pictures[1:] if far else self.pictures[::2]

@@ -1,4 +1,4 @@
-"""`scalor fit`: a model of the objects in one's own videos."""
+"""`scalor fit`: universal weights refined on one's own videos, or a model learned from nothing."""
 
 import argparse
 import json
@@ -7,23 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from scalor.cli import overrides
-from scalor.cli.seeing import part_asked_for
+from scalor.cli.seeing import described, part_asked_for
 from scalor.config import Config
 from scalor.documents import as_json, print_json
 from scalor.errors import InputError
 from scalor.files import open_folder
+from scalor.fitting import fit as scratch
+from scalor.fitting import refine
 from scalor.fitting.choosing import STEPS, Choice
-from scalor.fitting.fit import Prepared, prepare
+from scalor.fitting.comparing import LabelFreeScore, label_free_score
+from scalor.fitting.refine import Wish
 from scalor.perspective import FLAT, Perspective, sizes_at
 from scalor.training import checkpoint
 from scalor.training.folder import write_text
 from scalor.training.loop import train
+from scalor.video import open_video
+from scalor.video.tracking import load_for
+from scalor.video.viewing import look_at
 
 CHOSEN_FILE = "chosen.json"
-CHOICES = ("steps", "object_size", "scale", "stride", "region", "start", "end")
+CHOICES = ("steps", "minutes", "object_size", "scale", "stride", "region", "start", "end")
 """Options that a run keeps from its beginning on."""
+MINUTES = 10.0
 
 
 def fit(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -36,13 +44,9 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
         raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
     else:
         open_folder(folder)
-        said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps or STEPS)
-        part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
-        prepared = prepare(arguments.video, folder, part, said, arguments.fps, change)
-        config = prepared.config
+        start = learn_from_nothing if arguments.scratch else refine_weights
+        config = start(arguments, words, folder, device)
         write_text(chosen, as_json({"videos": arguments.video, "config": config.to_dict()}))
-        if not arguments.json:
-            print(choice(prepared))
     result = train(config, folder, device, resume=(folder / checkpoint.RESUME_FILE).exists())
     document: dict[str, Any] = {
         "folder": str(folder),
@@ -50,12 +54,73 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
         "seconds": result.seconds,
         "config": config.to_dict(),
     }
+    if config.train.start and not result.stopped:
+        document["compared"] = keep_the_better(arguments, config, folder, device)
     if arguments.json:
         print_json(document)
     else:
         state = f"stopped at step {result.step}; go on with --resume" if result.stopped else "fitted"
         print(f"{state}: {folder}; next: scalor track {arguments.video[0]} --weights {folder}")
     return 128 + result.stopped if result.stopped else 0
+
+
+def refine_weights(arguments: argparse.Namespace, words: list[str], folder: Path, device: torch.device) -> Config:
+    """The settings of a refinement of universal weights, for the minutes that were asked for."""
+    if arguments.scale is not None:
+        raise InputError(
+            f"--scale is {arguments.scale}: universal weights see objects at their own scale; say --object-size "
+            "instead, or learn from nothing with --scratch."
+        )
+    wish = Wish(
+        arguments.minutes or MINUTES, arguments.steps, arguments.object_size, arguments.stride, arguments.weights
+    )
+    part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
+    prepared = refine.prepare(arguments.video, folder, part, wish, arguments.fps, device, change)
+    if not arguments.json:
+        print(described(prepared.views[0]))
+        train = prepared.config.train
+        print(f"refines  {wish.weights} in {train.steps} steps, on {prepared.frames} frames")
+    return prepared.config
+
+
+def learn_from_nothing(arguments: argparse.Namespace, words: list[str], folder: Path, device: torch.device) -> Config:
+    """The settings of a model that starts from random weights, chosen by what the video shows."""
+    if arguments.minutes is not None:
+        raise InputError(f"--minutes is {arguments.minutes:g}: with --scratch say --steps instead.")
+    said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps or STEPS)
+    part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
+    prepared = scratch.prepare(arguments.video, folder, part, said, arguments.fps, change)
+    if not arguments.json:
+        print(choice(prepared))
+    return prepared.config
+
+
+def keep_the_better(
+    arguments: argparse.Namespace, config: Config, folder: Path, device: torch.device
+) -> dict[str, Any]:
+    """Compare the refined weights with those they started from, without labels, and keep the better ones."""
+    part = part_asked_for(arguments, config.scene.stride)
+    view = look_at(open_video(arguments.video[0], part, arguments.fps), config.scene.object_size)
+    before, after = (
+        label_free_score(view, load_for(view, weights, device)) for weights in (config.train.start, folder)
+    )
+    better = after.total >= before.total
+    if not better:
+        checkpoint.copy_weights(config.train.start, folder / checkpoint.MODEL_FILE, config)
+    if not arguments.json:
+        print(told(before, after, config.train.start, better))
+    return {"before": vars(before), "after": vars(after), "kept": "refined" if better else config.train.start}
+
+
+def told(before: LabelFreeScore, after: LabelFreeScore, start: str, better: bool) -> str:
+    """The comparison, for people."""
+    lines = [
+        f"{name:<8} explains {score.explained:.0%} of what moves, {score.on_something:.0%} of its boxes show something "
+        f"that moves, {score.lasting:.0%} of its ids last"
+        for name, score in ((start, before), ("refined", after))
+    ]
+    verdict = "the refined weights are kept" if better else f"refining did not help: the folder holds {start}'s weights"
+    return "\n".join([*lines, verdict])
 
 
 def name_of(video: str) -> str:
@@ -79,7 +144,7 @@ def begun(chosen: Path, arguments: argparse.Namespace, words: list[str]) -> Conf
     return Config.from_dict(json.loads(chosen.read_text())["config"])
 
 
-def choice(prepared: Prepared) -> str:
+def choice(prepared: scratch.Prepared) -> str:
     """What was found and chosen, for people."""
     found, scene, model = prepared.found, prepared.config.scene, prepared.config.model
     speed = f"{found.speed:.1f} px a frame" if found.speed else "not measured"

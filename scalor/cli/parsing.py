@@ -7,6 +7,8 @@ from typing import NoReturn, TypeAlias
 
 from scalor.errors import InputError
 
+LONGEST_FIT = 10_000
+"""Minutes: a week."""
 LARGEST_SCALE = 8
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
 
@@ -99,7 +101,7 @@ def add_track(commands: Commands) -> None:
         commands,
         "track",
         "Find and follow every object in a video: tables, overlay, pictures, and a report to begin with.",
-        weights="shapes-md",
+        weights="any",
         out="tracked",
     )
     track.add_argument(
@@ -115,16 +117,17 @@ def add_track(commands: Commands) -> None:
     track.add_argument(
         "--raw",
         action="store_true",
-        help="a model of `scalor fit`: leave its boxes and ids as they are (no sharper, no gaps bridged)",
+        help="skip post-processing: the model's own boxes and ids",
     )
-    track.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
+    track.add_argument(
+        "--slots", type=positive, default=None, help="most objects at once (default: by what the video shows)"
+    )
     track.add_argument(
         "--object-size",
         type=height_and_width,
         metavar="HxW",
         default=None,
-        help="for --weights classical-colour, classical-foreground or classical-motion, which learn nothing: typical "
-        "height and width of an object, pixels",
+        help="typical height and width of an object, pixels (default: measured)",
     )
 
 
@@ -148,11 +151,18 @@ def add_score(commands: Commands) -> None:
 
 
 def add_fit(commands: Commands) -> None:
-    fit = command(commands, "fit", "Learn the objects of your own videos, filmed by a camera that stands still.")
+    fit = command(commands, "fit", "Refine universal weights on your own videos, for better tracks of them.")
     fit.add_argument("video", nargs="+", help="videos of one size, as for `scalor track`")
     fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO)")
     fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
-    fit.add_argument("--steps", type=positive, default=None, help="steps of training (default: 6000)")
+    fit.add_argument("--minutes", type=minutes, default=None, help="how long to refine universal weights (default: 10)")
+    fit.add_argument("--steps", type=positive, default=None, help="so many steps of training instead")
+    fit.add_argument("--weights", default="any", help="weights to start from: any, or a run folder of an earlier fit")
+    fit.add_argument(
+        "--scratch",
+        action="store_true",
+        help="learn from nothing, as the paper does: hours on a CPU (default: refine universal weights)",
+    )
     fit.add_argument(
         "--object-size",
         type=height_and_width,
@@ -161,17 +171,23 @@ def add_fit(commands: Commands) -> None:
         help="typical height and width of an object, pixels of the video (default: measured)",
     )
     fit.add_argument(
-        "--scale", type=scale, default=None, help="shrink or enlarge the video by this (default: by the objects' size)"
+        "--scale",
+        type=scale,
+        default=None,
+        help="with --scratch: shrink or enlarge the video by this (default: by size)",
     )
     fit.add_argument(
-        "--stride", type=positive, default=None, help="learn from every so many frames (default: by speed)"
+        "--stride",
+        type=positive,
+        default=None,
+        help="learn from every so many frames (default: all; with --scratch by speed)",
     )
     add_selection(fit)
     fit.epilog = settings_help("defaults; `fit` changes most of them by the video, and writes all into chosen.json")
 
 
 def add_predict(commands: Commands) -> None:
-    predict = command(commands, "predict", "Imagine how your own video goes on.", weights="shapes-md", out="predicted")
+    predict = command(commands, "predict", "Imagine how your own video goes on.", weights="any", out="predicted")
     predict.add_argument("video", help="as for `scalor track`")
     predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
     predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
@@ -295,6 +311,13 @@ def scale(text: str) -> float:
     value = number(text)
     if not 0 < value <= LARGEST_SCALE:
         raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LARGEST_SCALE}")
+    return value
+
+
+def minutes(text: str) -> float:
+    value = number(text)
+    if not 0 < value <= LONGEST_FIT:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LONGEST_FIT}")
     return value
 
 

@@ -21,7 +21,7 @@ from scalor.training.pictures import to_bytes
 from scalor.video import Video, open_video
 from scalor.video.lens import Lens
 from scalor.video.sources import Frame
-from scalor.video.tracking import lens_for, slots_for
+from scalor.video.viewing import lens_for, look_at, slots_for
 from scalor.visual.colors import label_picture
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip
@@ -41,10 +41,12 @@ def predict(arguments: argparse.Namespace) -> int:
     with ResultFolder(
         arguments.out, video.full_size, video.fps, stride=stride, facts=facts_of(arguments), scene=seen[-1].picture
     ) as results:
-        model = checkpoint.load(arguments.weights, arguments.device, arguments.slots or slots_for(config, video))
+        view = look_at(video)
+        slots = arguments.slots or slots_for(view, config.model, config.scene)
+        model = checkpoint.load(arguments.weights, arguments.device, slots)
         if not isinstance(model, SCALOR):
             raise InputError(f"weights {arguments.weights} are of a {model.config.system}: give weights of a SCALOR.")
-        lens = lens_for(model, video)
+        lens = lens_for(replace(view, steady=video), model.config, config.scene)
         torch.manual_seed(arguments.seed)
         frames = torch.stack([lens.to_frame(frame.picture) for frame in seen])
         estimator = None if arguments.sample else Mode()

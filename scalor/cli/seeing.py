@@ -4,13 +4,14 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from scalor.cli.classical import is_classical, tracker_for_video
+from scalor.cli.classical import MOTION, check_words, is_classical, tracker_for_video
 from scalor.cli.learning import table
 from scalor.data.scenes import Scenes
 from scalor.distributions import Mode
@@ -23,8 +24,9 @@ from scalor.outputs import ResultFolder
 from scalor.signals import Stopped, stop_signals_raised
 from scalor.training import checkpoint
 from scalor.training.pictures import to_bytes
-from scalor.video import Selection, Video, open_video, read_video, write_video
-from scalor.video.tracking import Streaming, slots_for, track_video
+from scalor.video import Selection, open_video, read_video, write_video
+from scalor.video.tracking import Streaming, load_for, track_video
+from scalor.video.viewing import VideoView, look_at
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip
 
@@ -42,16 +44,20 @@ def track(arguments: argparse.Namespace) -> int:
 
 
 def track_to_folder(arguments: argparse.Namespace) -> int:
-    load, fitted_stride = tracker_asked_for(arguments)
+    load, fitted_stride, still = tracker_asked_for(arguments)
     stride = arguments.stride or fitted_stride
     video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
     with ResultFolder(
         arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=facts_of(arguments)
     ) as results:
-        tracker = load(video)
+        view = look_at(video, arguments.object_size, camera_may_move=still)
+        tracker = load(view)
+        if not arguments.json:
+            print(described(view), file=sys.stderr)
         start = time.monotonic()
-        track_video(tracker, video, results, raw=arguments.raw)
+        health = track_video(tracker, view, results, raw=arguments.raw)
         seconds = time.monotonic() - start
+        results.health = health
     summary = results.summary
     document = {
         "frames": summary.frames,
@@ -59,12 +65,27 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
         "rows": summary.rows,
         "frames_per_second": summary.frames / seconds,
         "files": [str(path) for path in summary.files],
+        "survey": None if view.found is None else asdict(view.found),
+        "camera": None if view.camera is None else view.camera.describe(),
+        "camera_motion": None if view.motion is None else view.motion.describe(),
+        "health": None if health is None else health.to_dict(),
     }
-    return tell(
-        document,
-        arguments.json,
-        f"{summary.objects} objects in {summary.frames} frames; see {summary.folder}/report.html",
-    )
+    lines = [f"{summary.objects} ids in {summary.frames} frames; see {summary.folder}/report.html"]
+    return tell(document, arguments.json, "\n".join([*lines, *(health.lines() if health else [])]))
+
+
+def described(view: VideoView) -> str:
+    """What was found in the video before it is tracked, for people."""
+    found, lines = view.found, []
+    if found is not None:
+        speed = f", {found.speed:.1f} px a frame" if found.speed else ""
+        lines.append(
+            f"objects  about {found.object_size[0]:.0f}x{found.object_size[1]:.0f} px (height x width), "
+            f"{found.objects:.1f} in a frame{speed}"
+        )
+    if view.motion is not None or (view.camera is not None and view.camera.moves):
+        lines.append(f"camera   {(view.motion or view.camera).describe()}")  # type: ignore[union-attr]
+    return "\n".join(lines) or "nothing moves in this video, as far as can be seen"
 
 
 def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
@@ -86,24 +107,25 @@ def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
     return Selection(region, arguments.start, arguments.end, stride)
 
 
-def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[Video], Streaming], int]:
-    """How to get the classical tracker or the model that the weights name for a video, and the stride it was made for:
-    words that do not go together are refused at once, weights are read when it is called."""
+def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[VideoView], Streaming], int, bool]:
+    """How to get the classical tracker or the model that the weights name for a video, the stride it was made for, and
+    whether it needs a camera that stands still: words that do not go together are refused at once, weights are read
+    when it is called."""
     if is_classical(arguments.weights):
-        tracker = tracker_for_video(arguments)
-        return lambda _: tracker, 1
-    if arguments.object_size is not None:
+        check_words(arguments)
+        return lambda view: tracker_for_video(arguments, view), 1, arguments.weights == MOTION
+    config = checkpoint.read(checkpoint.find(arguments.weights)).config
+    if arguments.object_size is not None and config.scene.kind != "composed":
         raise InputError(
             f"weights is {arguments.weights!r}: a trained model knows how large objects are, so leave "
             "--object-size out, or choose --weights classical-colour or its like."
         )
-    config = checkpoint.read(checkpoint.find(arguments.weights)).config
     device = checkpoint.pick_device(arguments.device)
 
-    def load(video: Video) -> Streaming:
-        return checkpoint.load_tracker(arguments.weights, device, arguments.slots or slots_for(config, video))
+    def load(view: VideoView) -> Streaming:
+        return load_for(view, arguments.weights, device, arguments.slots)
 
-    return load, config.scene.stride
+    return load, config.scene.stride, getattr(config.model, "still", False)
 
 
 def generate(arguments: argparse.Namespace) -> int:

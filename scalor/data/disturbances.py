@@ -64,7 +64,7 @@ def shimmer(clip: Int[Tensor, "B"], length: int, frame: tuple[int, int]) -> Floa
     region = _grid(fold(keys, 0x30), 1, 5, frame).mul(12).sub(1).sigmoid()  # [B, 1, H, W]
     times = torch.arange(length, device=clip.device)
     each = fold(fold(keys, 0x31)[:, None], times).flatten()
-    play = _grid(each, 1, 14, frame).unflatten(0, (len(clip), length))
+    play = _grid(each, 1, 14, frame).view(len(clip), length, 1, *frame)
     amount = between(keys, SHIMMER, 0.05, 0.3) * (uniform(fold(keys, 1), SHIMMER) < 0.15)
     return amount[:, None, None, None, None] * play * region[:, None]
 
@@ -109,7 +109,7 @@ def shaken(clip: Int[Tensor, "B"], scene: Float[Tensor, "B 3 H W"], length: int)
     amount = (0.8 * uniform(fold(keys, 6), SHAKE) * (uniform(keys, SHAKE) < 0.25))[:, None]
     x, y = (amount * normal(each, SHAKE + 40 * axis) for axis in (1, 2))
     many = scene[:, None].expand(-1, length, -1, -1, -1).flatten(0, 1)
-    return _shifted(many, x.flatten(), y.flatten()).unflatten(0, (len(clip), length))
+    return _shifted(many, x.flatten(), y.flatten()).view(len(clip), length, *scene.shape[1:])
 
 
 def blurred(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.fitting.surveying import Survey
 from scalor.perspective import FLAT
+from scalor.still.survey import Survey
 from scalor.video.shrinking import shrunken_size
 
 AREA = 320.0

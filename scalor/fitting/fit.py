@@ -11,8 +11,9 @@ from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.fitting.choosing import LARGEST_STRIDE, LENGTH, Choice, choose
 from scalor.fitting.keeping import keep, save
-from scalor.fitting.surveying import Survey, empty_scene, survey
+from scalor.still.survey import Survey
 from scalor.video import Selection, Video, open_video
+from scalor.video.viewing import VideoView, look_at
 
 FOOTAGE_FILE = "footage.npz"
 
@@ -33,28 +34,38 @@ def prepare(
 ) -> Prepared:
     """Survey the videos, choose settings, let them be changed, keep the frames in the folder."""
 
-    def every(stride: int) -> list[Video]:
-        return [open_video(source, replace(part, stride=stride), fps) for source in sources]
-
-    videos = every(1)
-    for video in videos[1:]:
-        if video.size != videos[0].size:
+    views = [look_at(open_video(source, replace(part, stride=1), fps), said.object_size) for source in sources]
+    for view in views:
+        if view.found is None:
             raise InputError(
-                f"{video.name} has {video.size[1]}x{video.size[0]} pixels and {videos[0].name} "
-                f"{videos[0].size[1]}x{videos[0].size[0]}: fit videos of one size together, or one after the other."
+                f"{view.video.name} shows nothing that moves: choose another part of it with --start, --end or "
+                "--region, or say --object-size if the objects are very small."
             )
-    stills = [empty_scene(video) for video in videos]
-    found = survey(videos[0], stills[0], said.object_size)
-    shortest = min(first_frames(video, LARGEST_STRIDE * LENGTH) for video in videos)
-    config = change(choose(found, said, videos[0].size, shortest, str(folder / FOOTAGE_FILE)))
-    strided = every(config.scene.stride)
-    for video in strided:
-        check_length(video, config.scene.length)
-    kept = (keep(video, still, config, found.strength) for video, still in zip(strided, stills, strict=True))
-    frames = reduce(Frames.beside, kept)
+        one, first = view.steady.size, views[0].steady.size
+        if one != first:
+            raise InputError(
+                f"{view.video.name} has {one[1]}x{one[0]} pixels and {views[0].video.name} {first[1]}x{first[0]}: fit "
+                "videos of one size together, or one after the other."
+            )
+    found = views[0].found
+    assert found is not None
+    shortest = min(first_frames(view.steady, LARGEST_STRIDE * LENGTH) for view in views)
+    config = change(choose(found, said, views[0].steady.size, shortest, str(folder / FOOTAGE_FILE)))
+    strided = [at_stride(view, config.scene.stride) for view in views]
+    for view in strided:
+        check_length(view.steady, config.scene.length)
+    frames = reduce(Frames.beside, (keep(view, config) for view in strided))
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
     return Prepared(config, found, len(frames.frames))
+
+
+def at_stride(view: VideoView, stride: int) -> VideoView:
+    """The same view of every so many frames."""
+    selection = view.video.selection
+    if stride == selection.stride:
+        return view
+    return replace(view, steady=Video(view.steady._source, replace(view.steady.selection, stride=stride)))
 
 
 def check_length(video: Video, length: int) -> None:

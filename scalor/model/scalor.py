@@ -5,6 +5,7 @@ The maths of a time step is in `world`; the letters of shapes are told there.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -257,6 +258,10 @@ class SCALOR(World, Tracker):
             dreams.sightings.append(self.sight(state, frame, masks))
         return dreams
 
+    def set_proposals(self, count: int) -> None:
+        """Let so many objects appear in one frame after the first. No weight depends on it."""
+        self.config = replace(self.config, proposals=count)
+
     def watch(self, images: Iterable[Tensor], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:
         """Posterior modes, one frame [B, 3, H, W] at a time. A state is good until the next frame."""
         for kept, sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
@@ -270,8 +275,14 @@ class SCALOR(World, Tracker):
         """One frame of tracking."""
         (view,), memory = self.look(image[None], kept.memory)
         spare_below = None if image.is_cuda else self.config.birth_presence
-        state = self.follow(kept.state, view, Mode(), spare_below).state
-        return Kept(state, memory), self.sight(state, (image.shape[-2], image.shape[-1]), masks)
+        seen = self.follow(kept.state, view, Mode(), spare_below)
+        sighting = self.sight(seen.state, (image.shape[-2], image.shape[-1]), masks)
+        return Kept(seen.state, memory), sighting._replace(turned_away=sighting.turned_away + self.overlooked(seen))
+
+    def overlooked(self, seen: Seen) -> Float[Tensor, " B"]:
+        """Cells that wanted a birth beyond those that could be looked at closely."""
+        wanted = (seen.proposals.presence > self.config.birth_presence).sum(-1)
+        return (wanted - seen.proposals.cells.shape[1]).clamp(min=0).float()
 
     def sight(self, state: SceneState, frame: tuple[int, int], masks: bool = False) -> Sighting:
         return sight(state, self.appearance.draw(state.objects.z_what), frame, masks)

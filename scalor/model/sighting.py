@@ -57,7 +57,8 @@ def warn_of_full_slots(sightings: list[Sighting]) -> bool:
     turned_away = float(torch.stack([s.turned_away for s in sightings]).sum())
     if turned_away:
         warnings.warn(
-            f"slots run out: {turned_away:.0f} times an object found no free one among {sightings[0].id.shape[-1]}. "
+            f"out of slots: {turned_away:.0f} detections were dropped in {len(sightings)} frames, as all "
+            f"{sightings[0].id.shape[-1]} slots were taken. "
             "Remedy: more slots, with scalor.load(weights, slots=...) or --slots.",
             stacklevel=3,
         )
@@ -85,4 +86,5 @@ def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame:
         discovered=column([s.discovered for s in sightings]),
         size=size,
         masks=column(masks) if masks else None,
+        dropped=int(torch.stack([s.turned_away for s in sightings]).sum()),
     )

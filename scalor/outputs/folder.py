@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing_together
+from scalor.health import Health
 from scalor.outputs.by_object import Life, ObjectPaths, life_of
 from scalor.outputs.coco import CocoFile
 from scalor.outputs.films import OverlayFilm, Stills, jpeg, label_picture
@@ -99,6 +100,8 @@ class ResultFolder:
         self.masks = masks
         self.scene = scene
         self.facts = dict(facts or {})
+        self.health: Health | None = None
+        """How far the tracks can be trusted, for the report; it may be set until the block ends."""
         self._stack = ExitStack()
         self._summary: Summary | None = None
 
@@ -218,6 +221,7 @@ class ResultFolder:
             counts=None if notes else (partial / "counts.png").read_bytes(),
             files={name: FILES[name] for name in files},
             notes=notes,
+            health=self.health,
         )
         (partial / "report.html").write_text(report.to_html(), encoding="utf-8")
         placed = tuple(self.folder / name for name in files)

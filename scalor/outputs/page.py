@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scalor.health import Health
 from scalor.outputs.by_object import Life
 from scalor.visual.colors import colors_of
 
@@ -45,6 +46,13 @@ i { display: inline-block; width: 0.8rem; height: 0.8rem; border-radius: 50%; ma
 dl { display: grid; grid-template-columns: minmax(5rem, max-content) 1fr; gap: 0.35rem 1rem; margin: 0; }
 dt { color: var(--soft); overflow-wrap: anywhere; }
 dd { margin: 0; overflow-wrap: anywhere; }
+.health ul { list-style: none; margin: 0 0 0.5rem; padding: 0; }
+.health li { margin: 0.35rem 0; }
+.health li b, .health h2 span { border-radius: 0.35rem; padding: 0.05rem 0.5rem; font-size: 0.875rem; }
+.health .ok b, .health h2 .ok { background: #e2f3e6; color: #17602b; }
+.health .warn b, .health h2 .warn { background: #fdf1d3; color: #7a4f00; }
+.health .bad b, .health h2 .bad { background: #fbe0de; color: #8c1c13; }
+.health summary { color: var(--soft); font-size: 0.875rem; cursor: pointer; }
 code { font: 0.875em ui-monospace, "DejaVu Sans Mono", monospace; }
 @media (max-width: 36rem) {
   .files { grid-template-columns: 1fr; gap: 0; }
@@ -78,10 +86,13 @@ class Report:
     files: Mapping[str, str]
     """What is in each file."""
     notes: Sequence[str] = ()
+    health: Health | None = None
+    """How far the tracks can be trusted, where it was watched."""
 
     def to_html(self) -> str:
         title = f"Objects in {Path(str(self.facts['video'])).name}" if "video" in self.facts else "Objects found"
         sections = [
+            self._health(),
             self._stills(),
             self._trajectories(),
             self._counts(),
@@ -106,13 +117,31 @@ class Report:
         first, last = self.seconds
         height, width = self.size
         tiles = {
-            "objects" if self.objects != 1 else "object": f"{self.objects:,}",
+            "ids" if self.objects != 1 else "id": f"{self.objects:,}",
             "in view on average": f"{self.rows / self.frames:.1f}",
             "frames" if self.frames != 1 else "frame": f"{self.frames:,}",
             "of video": clock(last - first),
             "pixels": f"{width}&thinsp;&times;&thinsp;{height}",
         }
         return f'<div class="tiles">{"".join(f"<div><b>{v}</b><span>{k}</span></div>" for k, v in tiles.items())}</div>'
+
+    def _health(self) -> str:
+        if self.health is None:
+            return ""
+        marks = {"ok": "fine", "warn": "look at this", "bad": "wrong"}
+        ordered = sorted(self.health.measures, key=lambda one: ("bad", "warn", "ok").index(one.level))
+        items = [
+            f'<li class="{one.level}"><b>{marks[one.level]}</b> {escape(one.sentence)} {escape(one.remedy)}</li>'
+            for one in ordered
+        ]
+        verdict = {"good": "ok", "doubtful": "warn", "not to be trusted": "bad"}[self.health.verdict]
+        trouble = sum(one.level != "ok" for one in self.health.measures)
+        return (
+            f'<section class="health"><h2>Can these tracks be trusted? '
+            f'<span class="{verdict}">{escape(self.health.verdict)}</span></h2>'
+            f"<ul>{''.join(items[:trouble])}</ul><details><summary>All that was checked, without labels</summary>"
+            f"<ul>{''.join(items[trouble:])}</ul></details></section>"
+        )
 
     def _stills(self) -> str:
         figures = [

@@ -182,6 +182,12 @@ def fill_from(model: Model, name_or_path: str | Path) -> None:
     fill(model, {name: tensor.float() for name, tensor in read(path).weights.items()}, path)
 
 
+def copy_weights(name_or_path: str | Path, path: Path, config: Config[SystemConfig]) -> None:
+    """Write the weights of a shipped name, a run folder or a file under other settings, which they must fit."""
+    found = read(find(name_or_path))
+    write(path, {name: tensor.float() for name, tensor in found.weights.items()}, config, found.provenance)
+
+
 def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = None) -> None:
     """Write a model's weights; `config` is the whole run's (none given: of the run that it was loaded from)."""
     scene = SceneConfig(frame=model.config.frame)

@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 from scalor import systems
-from scalor.config import Config, SystemConfig
+from scalor.config import Config, SystemConfig, TrainConfig
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
@@ -193,7 +193,7 @@ class Lane:
         self.asked: deque[torch.cuda.Event] = deque()
         with torch.cuda.stream(self.stream):  # on the CPU there is none, and this does nothing
             run = prepare(job, device, resume, label, clock, side_by_side)
-        bar.initial = bar.n = run.before.step
+        bar.initial = bar.n = frames_before(job.config.train, run.before.step)
         bar.unpause()
         self.steps = training(run, bar, stop)
 
@@ -227,7 +227,7 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
         now = anneals(config.train, number)
         sums += step(number, now)
         done = number + 1
-        bar.update()
+        bar.update(now.length)
         last = done == config.train.steps or bool(stop)
         if done % config.train.log_every == 0 or last:
             steps_in_sum = min(number % config.train.log_every + 1, done - first)
@@ -236,7 +236,7 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
             skipped += round(means["skipped"] * steps_in_sum)
             run.log.write({"step": done, **means, "length": now.length, "temperature": now.temperature})
             objects = f", objects {means['objects']:.1f}" if "objects" in means else ""
-            bar.set_postfix_str(f"elbo {means['elbo']:.0f}{objects}")
+            bar.set_postfix_str(f"step {done}, elbo {means['elbo']:.0f}{objects}")
             for sentence in guards.warnings(config, done, means):
                 if sentence.split(":")[0] not in warned:
                     warned.add(sentence.split(":")[0])
@@ -306,6 +306,14 @@ class Clock:
         return time.monotonic()
 
 
+def frames_before(train: TrainConfig, step: int) -> int:
+    """Frames that a clip has had in all steps before one. Time goes with them, not with steps: clips grow longer."""
+    ends = [*(start for start, _ in train.lengths[1:]), step]
+    return sum(
+        max(0, min(end, step) - start) * frames for (start, frames), end in zip(train.lengths, ends, strict=True)
+    )
+
+
 @contextmanager
 def progress_bars(jobs: Sequence[Job], quiet: bool) -> Iterator[list["tqdm[NoReturn]"]]:
     """A bar a run. They end together: a bar that ends moves the lines of those below it."""
@@ -313,11 +321,11 @@ def progress_bars(jobs: Sequence[Job], quiet: bool) -> Iterator[list["tqdm[NoRet
     bars = [
         tqdm(
             desc=job.folder.name if several else None,
-            total=job.config.train.steps,
+            total=frames_before(job.config.train, job.config.train.steps),
             position=place if several else None,
             disable=quiet,
             file=sys.stderr,
-            unit="step",
+            unit="frame",
         )
         for place, job in enumerate(jobs)
     ]

@@ -51,6 +51,7 @@ class Container:
                 rate = stream.guessed_rate if self._zero is None else stream.average_rate
                 self.fps = float(rate or fps)
                 self.count = stream.frames or _expected_frames(container, stream, self.fps)
+                self.counted = stream.frames > 0
         except av.FFmpegError as error:
             raise InputError(
                 f"{path} cannot be decoded as a video ({error.strerror}): it may be cut short or not a video; "

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from scalor.perspective import FLAT, FULL, Perspective, sizes_at
+from scalor.still.background import Background
 from scalor.tracks import Tracks
 from scalor.video.shrinking import shrink, shrunken_size, strengthen
 from scalor.video.sources import Picture
@@ -30,8 +32,10 @@ class Lens:
     cell: tuple[int, int] = (1, 1)
     """Height and width that a frame must be a multiple of."""
     scale: float = 1.0
-    """Pixels of a frame for each pixel of the picture, along a side."""
-    still: Picture | None = None
+    """Pixels of a frame for each pixel of the picture, along its height,"""
+    stretch: float = 1.0
+    """and how many times more than that along its width."""
+    background: Background | None = None
     """The region without objects, for models of a camera that stands still: it goes with every frame."""
     contrast: float = 1.0
     """How many times as strong as in the picture things differ from the still scene."""
@@ -47,12 +51,12 @@ class Lens:
     def seen(self) -> tuple[int, int]:
         """Height and width of the region as it is seen, without what is repeated."""
         x0, y0, x1, y1 = self.corners
-        return shrunken_size((y1 - y0, x1 - x0), self.scale)
+        return shrunken_size((y1 - y0, x1 - x0), self.scale, self.stretch)
 
     @cached_property
-    def behind(self) -> Picture | None:
-        """The still scene as it is seen, if there is one."""
-        return None if self.still is None else shrink(self.still, self.seen)
+    def behind(self) -> Background | None:
+        """The background as it is seen, if there is one."""
+        return None if self.background is None else self.background.shrunken(self.seen)
 
     @cached_property
     def ruler(self) -> Float[Tensor, "1 h 1"]:
@@ -61,14 +65,26 @@ class Lens:
         sizes = sizes_at(np.arange(rows) + 0.5, self.seen[0], self.perspective)
         return torch.from_numpy(sizes / FULL).float()[None, :, None]
 
+    @property
+    def scales(self) -> tuple[float, float]:
+        """Pixels of a frame for each pixel of the picture, along its height and its width."""
+        return self.scale, self.scale * self.stretch
+
     def to_frame(self, picture: Picture) -> Float[Tensor, "C h w"]:
-        """A whole picture as the model is to see it."""
+        """A whole picture as the model is to see it. Call it once for each frame, in their order: the background
+        follows the light."""
+        return self.look(picture).frame
+
+    def look(self, picture: Picture) -> "Looked":
+        """The same, with the pictures that the frame was made of."""
         x0, y0, x1, y1 = self.corners
         small = shrink(picture[y0:y1, x0:x1], self.seen)
         if self.behind is None:
-            return self._frame(small)
-        seen = self._frame(strengthen(small, self.behind, self.contrast))
-        return torch.cat([seen, self._frame(self.behind), self.ruler.expand(1, *seen.shape[1:])])
+            return Looked(self._frame(small), small, None)
+        empty = self.behind.at(small)
+        seen = self._frame(strengthen(small, empty, self.contrast))
+        frame = torch.cat([seen, self._frame(empty), self.ruler.expand(1, *seen.shape[1:])])
+        return Looked(frame, small, empty)
 
     def to_original(self, tracks: Tracks) -> Tracks:
         """Tracks of a frame in pixels of the whole picture, without those whose centre lies in the repeated part."""
@@ -88,7 +104,7 @@ class Lens:
         (x0, y0, x1, y1), (height, width) = self.corners, self.seen
         drawn = (frame[:, :height, :width].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
         if self.behind is not None:
-            drawn = strengthen(drawn, self.behind, 1 / self.contrast)
+            drawn = strengthen(drawn, self.behind.still, 1 / self.contrast)
         whole = around.copy()
         whole[y0:y1, x0:x1] = shrink(drawn, (y1 - y0, x1 - x0))
         return whole
@@ -98,6 +114,16 @@ class Lens:
         frame = torch.tensor(picture).permute(2, 0, 1).float() / 255
         below, beside = (-side % step for side, step in zip(self.seen, self.cell, strict=True))
         return pad(frame, (0, beside, 0, below), mode="replicate") if below or beside else frame
+
+
+class Looked(NamedTuple):
+    """A picture as a model is to see it."""
+
+    frame: Float[Tensor, "C h w"]
+    small: Picture
+    """The region at the model's scale;"""
+    empty: Picture | None
+    """and its background in the same light, where there is one."""
 
 
 def nearest(count: int, seen: int) -> Int[np.ndarray, " count"]:

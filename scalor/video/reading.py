@@ -67,6 +67,11 @@ class Video:
         count = self._source.count
         return None if count is None else max(1, len(self.selection.numbers(count, self.fps)))
 
+    @property
+    def promised(self) -> int | None:
+        """How many frames the file says that it holds for this selection; None where it only lets one guess."""
+        return self.frames if getattr(self._source, "counted", True) else None
+
     def __iter__(self) -> Iterator[Frame]:
         for frame in self.whole_frames():
             yield replace(frame, picture=self._cropped(frame.picture))

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import ndimage
 
-from scalor import foreground
+from scalor.still import foreground
 from scalor.tracks import Tracks
 from scalor.video.shrinking import strengthen
 from scalor.video.sources import Picture
@@ -40,6 +40,8 @@ class Sharpener:
     """x and y of the upper left pixel that is seen."""
     contrast: float = 1.0
     """How many times stronger than in the video things should differ from the scene."""
+    test: foreground.ForegroundTest = foreground.ORDINARY
+    """What stands out from the scene once it is so strong."""
 
     @property
     def coarse(self) -> int:
@@ -50,16 +52,23 @@ class Sharpener:
         return self.coarsened(self.still)
 
     def coarsened(self, picture: Picture) -> foreground.Picture:
-        return foreground.shrink(picture.transpose(2, 0, 1).astype(np.float32) / 255, self.coarse)
+        return foreground.shrink(foreground.to_floats(picture), self.coarse)
 
-    def __call__(self, tracks: Tracks, picture: Picture) -> Tracks:
-        """The tracks of a frame with boxes that fit the whole picture better, without those that show nothing."""
+    def __call__(self, tracks: Tracks, picture: Picture, background: Picture | None = None) -> Tracks:
+        """The tracks of a frame with boxes that fit the whole picture better, without those that show nothing.
+
+        `background` is the scene, as large as `still`, in the light of this picture (`Background.at`); none given
+        means that the light is the usual one.
+        """
         if len(tracks) == 0:
             return tracks
         (x, y), (height, width) = self.corner, self.still.shape[:2]
-        seen = self.coarsened(strengthen(picture[y : y + height, x : x + width], self.still, self.contrast))
+        usual = background is None or background is self.still
+        behind = self.still if background is None else background
+        seen = self.coarsened(strengthen(picture[y : y + height, x : x + width], behind, self.contrast))
+        scene = self.scene if usual else self.coarsened(behind)
         size = (self.object_size[0] / self.coarse, self.object_size[1] / self.coarse)
-        outside = foreground.close(foreground.stands_out(seen, self.scene), size)
+        outside = foreground.close(self.test(seen, scene), size)
         shift = np.array([x, y, x, y])
         box = (tracks.box - shift) / self.coarse
         tight = [tightened(row, box, outside) for row in range(len(box))]

@@ -8,9 +8,9 @@ from torch.nn.functional import interpolate
 from scalor.video.sources import Picture
 
 
-def shrunken_size(size: tuple[int, int], scale: float) -> tuple[int, int]:
-    """Height and width in whole pixels."""
-    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+def shrunken_size(size: tuple[int, int], scale: float, stretch: float = 1.0) -> tuple[int, int]:
+    """Height and width in whole pixels, the width `stretch` times more than the height."""
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale * stretch))
 
 
 def shrink(picture: Picture, size: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:

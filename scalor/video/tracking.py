@@ -1,46 +1,54 @@
 """A whole video tracked: one pass over its frames, in memory that does not grow with its length.
 
->>> tracks = scalor.track("ants.mp4", weights="runs/ants")
+>>> tracks = scalor.track("ants.mp4")
 
 And with all files that the command writes:
 
->>> video = open_video("ants.mp4", Selection(region=(0, 0, 640, 480)))
->>> with ResultFolder("tracked", video.full_size, video.fps) as results:
-...     track_video(scalor.load("shapes-md"), video, results)
+>>> view = look_at(open_video("ants.mp4", Selection(region=(0, 0, 640, 480))))
+>>> with ResultFolder("tracked", view.video.full_size, view.video.fps) as results:
+...     health = track_video(load_for(view, "any"), view, results)
 """
 
-import math
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 from tqdm import tqdm
 
-from scalor.config import Config, SceneConfig
+from scalor.baselines.classical import ClassicalTracker
+from scalor.config import SceneConfig
 from scalor.errors import InputError
-from scalor.fitting.surveying import empty_scene
+from scalor.health import Health, HealthMonitor
 from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
-from scalor.perspective import sizes_at
+from scalor.perspective import Perspective, sizes_at
+from scalor.still.background import Background
+from scalor.still.foreground import ForegroundTest, to_floats
 from scalor.tracks import Tracks, join_tracks
 from scalor.training import checkpoint
 from scalor.video.identity import Identities, without_doubles
 from scalor.video.lens import Lens
-from scalor.video.reading import Video, open_video
+from scalor.video.reading import open_video
 from scalor.video.selection import Selection
 from scalor.video.sharpening import Sharpener
-from scalor.video.shrinking import shrunken_size
+from scalor.video.shrinking import shrink, shrunken_size
 from scalor.video.sources import Frame, Picture
+from scalor.video.viewing import VideoView, is_universal, lens_for, look_at, slots_for
 
-SPARSER = 4
-"""Whole frames have so many times fewer objects for their size than clips, which are cut around objects."""
+LEAST_AREA = 0.12
+"""Of a typical object's box, at its place: what is smaller is no object but a piece of something that flutters."""
+PROPOSING = 3
+"""One in so many slots of universal weights may be filled in one frame after the first."""
+WIDEST_LOOK = 320
+"""Pixels of a frame's longer side in which foreground is looked for, for the report of health."""
 
 
 class Streaming(Protocol):
@@ -49,9 +57,24 @@ class Streaming(Protocol):
     def stream(self, frames: Iterable[object]) -> Iterator[Tracks]: ...
 
 
+class Step(NamedTuple):
+    """One frame of a video, tracked."""
+
+    frame: Frame
+    """With its whole picture."""
+    tracks: Tracks
+    """In pixels of the original video."""
+    in_view: Tracks
+    """The same in pixels of the steady video."""
+    foreground: Bool[np.ndarray, "h w"] | None
+    """Where the region that is tracked differs from the background, at some scale."""
+    brighter: float | None
+    """How much brighter the picture is than the one before, in shares of full brightness."""
+
+
 def track(
     video: str | Path,
-    weights: str | Path,
+    weights: str | Path = "any",
     region: tuple[int, int, int, int] | None = None,
     start: float | None = None,
     end: float | None = None,
@@ -59,101 +82,217 @@ def track(
     device: str = "auto",
     quiet: bool = False,
 ) -> Tracks:
-    """Every object of a video, as `scalor track` finds it: frames are those of the video, boxes in its pixels."""
+    """Find and follow every object of a video, as `scalor track` does.
+
+    Frames are those of the video, boxes in its pixels.
+
+    >>> tracks = scalor.track("ants.mp4")
+    >>> tracks = scalor.track("ants.mp4", weights="runs/ants", start=60, end=120)
+    """
     config = checkpoint.read(checkpoint.find(weights)).config
     opened = open_video(video, Selection(region, start, end, stride or config.scene.stride))
-    tracker = checkpoint.load_tracker(weights, device, slots_for(config, opened))
+    view = look_at(opened, camera_may_move=getattr(config.model, "still", False))
+    tracker = load_for(view, weights, device)
     seen = []
-    with tqdm(total=opened.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
-        for frame, tracks in follow(tracker, opened):
-            seen.append(replace(tracks, frame=np.full_like(tracks.frame, frame.index)))
+    with tqdm(total=view.video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
+        for step in follow(tracker, view):
+            seen.append(replace(step.tracks, frame=np.full_like(step.tracks.frame, step.frame.index)))
             bar.update()
     return join_tracks(seen)
 
 
+def load_for(
+    view: VideoView, weights: str | Path, device: str | torch.device = "auto", slots: int | None = None
+) -> Tracker:
+    """A model with room for the objects of a video."""
+    config = checkpoint.read(checkpoint.find(weights)).config
+    tracker = checkpoint.load_tracker(weights, device, slots or slots_for(view, config.model, config.scene))
+    if isinstance(tracker, SCALOR) and is_universal(config.scene):
+        proposals = max(tracker.config.proposals, tracker.config.slots // PROPOSING)
+        tracker.set_proposals(proposals)
+    return tracker
+
+
 def track_video(
-    tracker: Streaming,
-    video: Video,
-    results: ResultFolder,
-    quiet: bool = False,
-    raw: bool = False,
-) -> None:
-    """Tracks every frame of the video and hands it to the results at once, with a progress bar unless `quiet`.
+    tracker: Streaming, view: VideoView, results: ResultFolder, quiet: bool = False, raw: bool = False
+) -> Health | None:
+    """Track every frame of the video and hand it to the results at once, with a progress bar unless `quiet`.
 
-    Ids of models of a still camera are made to last, unless `raw`.
+    Ids of models of a still camera are made to last, unless `raw`. Returns how far the tracks can be trusted, where
+    that can be told.
     """
+    video = view.video
+    monitor = monitor_for(tracker, view)
     with tqdm(total=video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
-        for frame, tracks in follow(tracker, video, results.masks, raw):
-            results.add(frame.picture, frame.seconds, frame.index, tracks)
+        for step in follow(tracker, view, results.masks, raw):
+            frame = step.frame
+            results.add(frame.picture, frame.seconds, frame.index, step.tracks)
+            if monitor is not None and step.foreground is not None:
+                monitor.step(frame.index, step.foreground, step.in_view, step.brighter, step.in_view.dropped)
             bar.update()
+    if monitor is None:
+        return None
+    return monitor.report(video.promised, camera_state(view), stride=video.selection.stride)
 
 
-def follow(tracker: Streaming, video: Video, masks: bool = False, raw: bool = False) -> Iterator[tuple[Frame, Tracks]]:
-    """Every frame with its whole picture, and what was seen in it, in pixels of the original video."""
-    lens = lens_for(tracker, video)
-    tidy = None if raw else tidy_for(tracker, lens)
-    waiting: deque[Frame] = deque()
+def camera_state(view: VideoView) -> str | None:
+    """In the words of the report of health. A motion that was followed is no trouble any more."""
+    if view.camera is None:
+        return None
+    return "moving" if view.camera.moves and view.motion is None else "still"
+
+
+def monitor_for(tracker: Streaming, view: VideoView) -> HealthMonitor | None:
+    """Watches a run, where there is a background to compare with."""
+    if view.background is None:
+        return None
+    steady = view.steady
+    size, limits = object_size_of(tracker, view), None
+    if isinstance(tracker, SCALOR) and tracker.config.still:
+        lens, reach = lens_of(tracker, view), tracker.config.size_range
+        sides = [side / scale for side, scale in zip(tracker.config.object_size, lens.scales, strict=True)]
+        limits = (min(sides) * (1 - reach), max(sides) * (1 + reach))
+    return HealthMonitor(steady.full_size, steady.fps, size, steady.selection.region, limits)
+
+
+def object_size_of(tracker: Streaming, view: VideoView) -> tuple[float, float] | None:
+    """Typical height and width, pixels of the steady video, that a tracker works with."""
+    if isinstance(tracker, ClassicalTracker):
+        return tracker.object_size
+    if isinstance(tracker, SCALOR) and tracker.config.still:
+        scene = scene_of(tracker)
+        if scene.kind == "composed":
+            return view.found.object_size if view.found else None
+        lens = lens_of(tracker, view)
+        if min(scene.object_size) > 0:
+            grown = scene.scale / lens.scale
+            return scene.object_size[0] * grown, scene.object_size[1] * grown
+        height, width = tracker.config.object_size
+        return height / lens.scales[0], width / lens.scales[1]
+    return None
+
+
+def scene_of(tracker: SCALOR) -> SceneConfig:
+    return tracker.run.scene if tracker.run else SceneConfig()
+
+
+def lens_of(tracker: Streaming, view: VideoView) -> Lens:
+    if isinstance(tracker, SCALOR):
+        return lens_for(view, tracker.config, scene_of(tracker))
+    return lens_for(view, None, SceneConfig())
+
+
+def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool = False) -> Iterator[Step]:
+    """Every frame with its whole picture, and what was seen in it."""
+    lens = lens_of(tracker, view)
+    tidy = None if raw else tidy_for(tracker, view, lens)
+    look = Look(view, lens)
+    waiting: deque[tuple[Frame, Picture]] = deque()
 
     def frames() -> Iterator[Float[Tensor, "C h w"]]:
-        for frame in video.whole_frames():
-            waiting.append(frame)
-            yield lens.to_frame(frame.picture)
+        for frame in view.video.whole_frames():
+            picture = view.picture(frame)
+            waiting.append((frame, picture))
+            yield look(picture)
 
     for tracks in stream(tracker, frames(), masks):
-        frame, seen = waiting.popleft(), lens.to_original(tracks)
-        yield frame, tidy.step(seen, frame.picture) if tidy else seen
+        frame, picture = waiting.popleft()
+        seen = lens.to_original(tracks)
+        in_view = replace(tidy.step(seen, picture), dropped=tracks.dropped) if tidy else seen
+        yield Step(frame, view.to_frame(in_view, frame), in_view, look.foreground, look.brighter)
 
 
-def lens_for(tracker: Streaming, video: Video) -> Lens:
-    """Through which the tracker looks at the video: a model, as it looked at the one that it was fitted to."""
-    if not isinstance(tracker, SCALOR):
-        return Lens(video.full_size, video.selection.region)
-    scene = tracker.run.scene if tracker.run else SceneConfig()
-    still = empty_scene(video) if tracker.config.still else None
-    region, cell = video.selection.region, tracker.config.cell
-    return Lens(video.full_size, region, cell, scene.scale, still, scene.contrast, scene.perspective)
+class Look:
+    """Frames for a tracker, and what of each differs from the background."""
+
+    def __init__(self, view: VideoView, lens: Lens) -> None:
+        self.lens, self.test = lens, view.found.test if view.found else ForegroundTest()
+        self.background: Background | None = None
+        if lens.behind is None and view.background is not None:
+            x0, y0, x1, y1 = lens.corners
+            scale = min(1.0, WIDEST_LOOK / max(y1 - y0, x1 - x0))
+            self.size = shrunken_size((y1 - y0, x1 - x0), scale)
+            self.background = view.background.shrunken(self.size)
+        self.foreground: Bool[np.ndarray, "h w"] | None = None
+        self.brighter: float | None = None
+        self.brightness: float | None = None
+
+    def __call__(self, picture: Picture) -> Float[Tensor, "C h w"]:
+        """The frame as the tracker is to see it."""
+        x0, y0, x1, y1 = self.lens.corners
+        looked = self.lens.look(picture)
+        small, behind = looked.small, self.lens.behind
+        empty = looked.empty
+        if self.background is not None:
+            small, behind = shrink(picture[y0:y1, x0:x1], self.size), self.background
+            empty = behind.at(small)
+        if behind is not None and empty is not None and behind.light is not None:
+            self.foreground = self.test(to_floats(small), to_floats(empty))
+            before, self.brightness = self.brightness, behind.light.brightness
+            self.brighter = None if before is None else self.brightness - before
+        return looked.frame
 
 
 class Tidy:
     """What a model of a still camera saw, made better frame by frame: no doubles, sharp boxes, ids that last."""
 
-    def __init__(self, object_size: tuple[float, float], lens: Lens) -> None:
-        """`object_size`: typical height and width, pixels of the video."""
-        assert lens.still is not None
-        self.object_size, self.lens = object_size, lens
+    def __init__(
+        self,
+        object_size: tuple[float, float],
+        lens: Lens,
+        test: ForegroundTest | None = None,
+        perspective: Perspective | None = None,
+        least_area: float = 0.0,
+    ) -> None:
+        """`object_size`: typical height and width, pixels of the video; `test`: what stands out from its background,
+        without which things are made as strong as the model saw them."""
+        assert lens.background is not None
+        self.object_size, self.lens, self.least_area = object_size, lens, least_area
+        self.perspective = perspective or lens.perspective
+        self.background = Background(lens.background.epochs)
         self.sharpen = None
         if lens.scale < 1:  # else the model saw all there is; what is small and faint would not stand out (docs/log.md)
-            self.sharpen = Sharpener(lens.still, object_size, lens.corners[:2], lens.contrast)
+            still, corner = lens.background.still, lens.corners[:2]
+            self.sharpen = (
+                Sharpener(still, object_size, corner, lens.contrast)
+                if test is None
+                else Sharpener(still, object_size, corner, 1.0, test)
+            )
         self.identities = Identities(object_size, lens.corners)
 
     def step(self, tracks: Tracks, picture: Picture) -> Tracks:
         seen = self.without_doubles(tracks)
         if self.sharpen:
-            seen = self.without_doubles(self.sharpen(seen, picture))
-        return self.identities.step(seen)
+            x0, y0, x1, y1 = self.lens.corners
+            behind = self.background.at(picture[y0:y1, x0:x1])
+            seen = self.without_doubles(self.sharpen(seen, picture, behind))
+        return self.identities.step(self.large_enough(seen))
 
     def without_doubles(self, tracks: Tracks) -> Tracks:
+        return without_doubles(tracks, self.usual(tracks))
+
+    def large_enough(self, tracks: Tracks) -> Tracks:
+        area = (tracks.box[:, 2:] - tracks.box[:, :2]).prod(1)
+        return tracks.select(area >= self.least_area * self.usual(tracks).prod(1))
+
+    def usual(self, tracks: Tracks) -> Float[np.ndarray, "N 2"]:
+        """Width and height of a typical object at the place of each."""
         _, top, _, bottom = self.lens.corners
         row = tracks.box[:, 1::2].mean(1) - top
-        times = sizes_at(row, bottom - top, self.lens.perspective)
-        return without_doubles(tracks, times[:, None] * np.array(self.object_size[::-1]))
+        sizes: np.ndarray = sizes_at(row, bottom - top, self.perspective)[:, None] * np.array(self.object_size[::-1])
+        return sizes
 
 
-def tidy_for(tracker: Streaming, lens: Lens) -> Tidy | None:
+def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:
     """Where the tracker needs it: a model of a camera that stands still."""
     if not (isinstance(tracker, SCALOR) and tracker.config.still):
         return None
-    height, width = tracker.config.object_size
-    return Tidy((height / lens.scale, width / lens.scale), lens)
-
-
-def slots_for(config: Config[Any], video: Video) -> int | None:
-    """How many objects to make room for in a whole video, of a model that was fitted to clips cut out of one."""
-    if config.scene.kind != "footage":
+    size = object_size_of(tracker, view)
+    if size is None:
         return None
-    clips = math.prod(shrunken_size(video.size, config.scene.scale)) / math.prod(config.scene.frame)
-    slots: int = math.ceil(config.model.slots * max(1.0, clips / SPARSER))
-    return slots
+    if not is_universal(scene_of(tracker)) or view.found is None:
+        return Tidy(size, lens)
+    return Tidy(size, lens, view.found.test, view.found.perspective, LEAST_AREA)
 
 
 def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:

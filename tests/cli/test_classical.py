@@ -3,7 +3,10 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tests.still.films import ellipse, film, street
 
 from .conftest import Say
 
@@ -19,6 +22,21 @@ def test_a_video_is_tracked_without_weights(way: str, say: Say, videos: dict[str
         assert len(list(csv.DictReader(file))) == document["rows"]
     for name in ("overlay.mp4", "tracks_mot.txt"):
         assert (Path("seen") / name).stat().st_size > 0
+
+
+def test_how_large_things_that_move_are_is_measured_unless_it_is_said(say: Say, tmp_path: Path) -> None:
+    def draw(picture: np.ndarray, t: int) -> None:
+        for number in range(2):
+            picture[ellipse((8 + 2.4 * t, 24 + 45 * number), 24, 12)] = (235, 30, 60)
+
+    film(tmp_path / "film.npy", street(), draw)
+    document = say("track", tmp_path / "film.npy", "--weights", "classical-motion", "--out", "seen", "--json").document
+    assert (document["frames"], document["objects"]) == (48, 2)
+    with open("seen/tracks.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 80
+    sides = np.array([(float(row["y1"]) - float(row["y0"]), float(row["x1"]) - float(row["x0"])) for row in rows])
+    assert np.median(sides, 0).tolist() == pytest.approx([24, 12], abs=2)
 
 
 def test_a_classical_tracker_is_evaluated_on_the_scenes_of_a_preset(say: Say) -> None:
@@ -39,7 +57,6 @@ def test_a_classical_tracker_is_evaluated_on_the_scenes_of_a_preset(say: Say) ->
         ([*TRACK, "VIDEO", "--weights", "classical-colour", "--masks"], ["it has no masks", "leave --masks out"]),
         ([*TRACK, "VIDEO", "--weights", "classical-colour", "--slots", "4"], ["leave --slots out"]),
         ([*TRACK, "VIDEO", "--weights", "classical-motion", "--raw"], ["no model", "leave --raw out"]),
-        ([*TRACK, "VIDEO"], ["'shapes-md'", "leave --object-size out"]),
         (["track", "VIDEO", "--object-size", "9"], ["'9'", "for example 9x9"]),
         (["track", "VIDEO", "--object-size", "0x9"], ["'0x9'", "for example 9x9"]),
         (["evaluate", "classical-colour"], ["no test scenes of its own", "--preset shapes-md"]),

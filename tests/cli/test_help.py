@@ -58,13 +58,13 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
         (
             "track",
             [
-                *("(default: shapes-md)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy", "TIFF"),
+                *("(default: any)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy", "TIFF"),
                 "--region X0 Y0 X1 Y1 part of the picture to look at, pixels",
                 "which carry no time (default: 10)",
                 "track every so many frames (default: as the model was fitted)",
             ],
         ),
-        ("fit", ["(default: runs/VIDEO)", "steps of training (default: 6000)", "(default: measured)", "--scale SCALE"]),
+        ("fit", ["(default: runs/VIDEO)", "universal weights (default: 10)", "(default: measured)", "--scale SCALE"]),
         ("score", ["tracks.csv of `scalor track`", "--frames FIRST-LAST", "as far as the truth goes"]),
         ("pack", ["a quarter of the size", ".safetensors file to write"]),
         (

@@ -14,7 +14,7 @@ from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 
 from .worlds import VARIANTS, each, look, squares, tiny_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
+pytestmark = pytest.mark.filterwarnings("ignore:out of slots")  # tiny worlds are crowded
 
 
 def test_the_terms_sum_to_the_elbo() -> None:
@@ -164,7 +164,7 @@ def test_cut_gradients_end_at_each_frame(changes: dict[str, Any]) -> None:
     size = float(alone.abs().max())
     assert size > 0
     # Sums over three frames at once round otherwise than over one, and large gradients cancel to small ones.
-    torch.testing.assert_close(first_frame_gradient(3, cut=True), alone, rtol=0, atol=3e-5 * size)
+    torch.testing.assert_close(first_frame_gradient(3, cut=True), alone, rtol=0, atol=1e-4 * size)
     assert (first_frame_gradient(3, cut=False) - alone).abs().max() > 0.1 * size
 
 

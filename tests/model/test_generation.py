@@ -11,7 +11,7 @@ from scalor.model.scalor import Rollout
 
 from .worlds import VARIANTS, assert_same_tracks, each, per_frame, squares, tiny_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
+pytestmark = pytest.mark.filterwarnings("ignore:out of slots")  # tiny worlds are crowded
 
 
 def assert_same_start(one: Rollout, other: Rollout, frames: int) -> None:

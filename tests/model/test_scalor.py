@@ -13,7 +13,7 @@ from scalor.tracks import Tracks, join_tracks
 
 from .worlds import VARIANTS, assert_same_tracks, each, look, see, squares, tiny_model, tune
 
-pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
+pytestmark = pytest.mark.filterwarnings("ignore:out of slots")  # tiny worlds are crowded
 
 
 @each(VARIANTS)
@@ -133,7 +133,7 @@ def test_masks_are_given_only_when_asked_for() -> None:
 
 def test_running_out_of_slots_is_said_aloud() -> None:
     video = squares(4)
-    with pytest.warns(UserWarning, match=r"^slots run out: .* among 1\. Remedy: .*slots="):
+    with pytest.warns(UserWarning, match=r"^out of slots: .* as all 1 slots were taken\. Remedy: .*slots="):
         tiny_model(slots=1).track(video)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -16,7 +16,7 @@ from scalor.model.state import ObjectState
 
 from .worlds import VARIANTS, assert_same_tracks, each, look, numbers, per_frame, see, squares, tiny_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:slots run out")  # tiny worlds are crowded
+pytestmark = pytest.mark.filterwarnings("ignore:out of slots")  # tiny worlds are crowded
 
 
 SHAPES: dict[str, dict[str, Any]] = {

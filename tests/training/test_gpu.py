@@ -25,14 +25,14 @@ from scalor.schedule import Anneals, anneals
 from scalor.tracks import Tracks, join_tracks
 from scalor.training.folder import training_state
 from scalor.training.loop import Job, make_scenes, train, train_together
-from scalor.training.step import TrainingStep
+from scalor.training.step import Batch, TrainingStep
 
 from .tiny import MODELS, log_of, tensors, tiny
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-    pytest.mark.filterwarnings("ignore:slots run out"),  # tiny worlds are crowded
+    pytest.mark.filterwarnings("ignore:out of slots"),  # tiny worlds are crowded
 ]
 
 GPU = torch.device("cuda")
@@ -56,7 +56,7 @@ class PlainStep(TrainingStep):
         self.presence_prior.fill_(now.presence_prior)
         self.count_clips(number)
         video = self.scenes.clips(self.index, length=now.length).frames
-        self.run(video, self.draw_noise(number, now), now)
+        self.run(Batch(video, None), self.draw_noise(number, now), now)
         return self.metrics
 
 

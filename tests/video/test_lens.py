@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scalor.perspective import FULL
+from scalor.still.background import Background
 from scalor.tracks import Tracks
 from scalor.video.lens import Lens
 
@@ -85,14 +86,22 @@ def test_a_shrunken_video_is_seen_small_and_told_large() -> None:
 
 
 def test_the_empty_scene_goes_with_every_frame(picture: np.ndarray) -> None:
-    frame = Lens((13, 22), cell=(8, 8), still=255 - picture).to_frame(picture)
+    frame = Lens((13, 22), cell=(8, 8), background=Background([255 - picture])).to_frame(picture)
     assert frame.shape == (7, 16, 24)
     np.testing.assert_allclose((frame[:3] + frame[3:6]).numpy(), 1, atol=1e-6)
     assert (frame[6] == 1 / FULL).all()
 
 
 def test_the_ruler_goes_from_edge_to_edge_of_the_region(picture: np.ndarray) -> None:
-    lens = Lens((26, 22), region=(0, 13, 22, 26), cell=(8, 8), still=picture, perspective=(0.5, 2.0))
+    lens = Lens((26, 22), region=(0, 13, 22, 26), cell=(8, 8), background=Background([picture]), perspective=(0.5, 2.0))
     ruler = lens.to_frame(np.concatenate([picture, picture]))[6].numpy() * FULL
     assert np.ptp(ruler, axis=1).max() == 0
     np.testing.assert_allclose(ruler[:, 0], 0.5 + 1.5 * (np.arange(16) + 0.5) / 13, rtol=1e-5)
+
+
+def test_height_and_width_may_be_scaled_apart() -> None:
+    lens = Lens((40, 60), scale=0.5, stretch=3.0)
+    assert lens.seen == (20, 90)
+    assert lens.scales == (0.5, 1.5)
+    back = lens.to_original(seen([[30, 5, 60, 15]], (20, 90)))
+    assert back.box.tolist() == [[20, 10, 40, 30]]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from scalor.still.foreground import ForegroundTest
 from scalor.tracks import Tracks
 from scalor.video.sharpening import Sharpener
 
@@ -94,3 +95,29 @@ def test_large_objects_are_found_to_a_pixel_of_a_coarser_picture() -> None:
     sharpen = Sharpener(STREET, (90.0, 40.0))
     found = sharpen(told((46, 12, 92, 105)), street((50, 14, 90, 104, RED)))
     np.testing.assert_allclose(found.box, [(50, 14, 90, 104)], atol=sharpen.coarse)
+
+
+@pytest.mark.parametrize("gain", [0.6, 1.4])
+def test_the_background_of_a_frame_is_in_its_light(sharpen: Sharpener, gain: float) -> None:
+    picture = (gain * STREET).astype(np.uint8)
+    lit = picture.copy()
+    picture[40:70, 50:62] = RED
+    found = sharpen(told((53, 42, 65, 72), (100, 20, 112, 50)), picture, lit)
+    assert found.id.tolist() == [0]
+    np.testing.assert_allclose(found.box, [(50, 40, 62, 70)], atol=1)
+
+
+def test_the_still_scene_is_the_background_unless_told_otherwise(sharpen: Sharpener) -> None:
+    picture, seen = street((50, 40, 62, 70, RED)), told((52, 41, 64, 71))
+    for background in (STREET, STREET.copy()):
+        np.testing.assert_array_equal(sharpen(seen, picture, background).box, sharpen(seen, picture).box)
+
+
+def test_a_dark_thing_in_grey_film_is_sharpened_where_colour_tells_nothing() -> None:
+    grey = np.full((120, 160, 3), 150, np.uint8)
+    picture = grey.copy()
+    picture[40:70, 50:62] = 100
+    seen = told((52, 42, 64, 72))
+    assert len(Sharpener(grey, (30.0, 12.0))(seen, picture)) == 0
+    found = Sharpener(grey, (30.0, 12.0), test=ForegroundTest(colourful=False))(seen, picture)
+    np.testing.assert_allclose(found.box, [(50, 40, 62, 70)], atol=1)

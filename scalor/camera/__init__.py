@@ -1,0 +1,15 @@
+"""A camera that moves: whether it does, how, and the way between its frames and a view that stands still.
+
+>>> video = open_video("drone.mp4")
+>>> if check_camera(video).moves:
+...     motion = estimate_motion(video)
+...     print(motion.describe())
+
+Needs OpenCV, which comes with scalor[video]; it is imported when one of these is called.
+"""
+
+from scalor.camera.checking import CameraCheck, check_camera
+from scalor.camera.estimating import estimate_motion
+from scalor.camera.motion import CameraMotion
+
+__all__ = ["CameraCheck", "CameraMotion", "check_camera", "estimate_motion"]

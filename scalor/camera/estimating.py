@@ -1,0 +1,253 @@
+"""A camera's motion estimated in one pass over a video.
+
+Every frame is laid over a key frame, an earlier frame whose place is known. So errors do not add up from frame to
+frame, and a camera that comes back is found where it was. A new key frame is taken where no earlier one shows enough
+of what is in view.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from scalor.camera.aligning import (
+    ENOUGH_POINTS,
+    Grey,
+    Landmarks,
+    Match,
+    Similarity,
+    align,
+    compose,
+    evened,
+    find,
+    glance,
+    identity,
+    invert,
+    move,
+    zoom_of,
+)
+from scalor.camera.motion import CameraMotion, in_common_view
+from scalor.errors import InputError
+from scalor.video.reading import Video
+
+ENOUGH_IN_COMMON = 0.6
+"""Share of a frame that a key frame must show, and at about the same size, to be the one it is laid over."""
+ENOUGH_IN_NEED = 0.45
+"""The same while frames are blurred, which make poor key frames: half a pixel of error instead of a twentieth."""
+BLURRED = 0.8
+"""A frame with less than this share of a key frame's sharpness is blurred; a key frame that is blurred compared to a
+frame laid over it is replaced by that frame."""
+AGED = 36
+"""Points. A key frame is replaced by a frame in which fewer of its points are found: shadows wander, cars park. That
+must happen while the frame can still be placed well."""
+MEMORY = 5
+"""Frames over which the agreement of a key frame's point is averaged;"""
+TRUSTED = 0.3
+"""and the least agreement with which it has a say: one lost for six frames has none, found again twice it has."""
+SETTLED = 8
+"""Frames. A key frame is not replaced before so many, in which things that move come to be told from the scene;
+and after so many that could be laid over the one before but over no key frame, it is."""
+PATIENCE = 25
+"""Frames. After so many that could not be placed (the film was cut, the lens covered) the scene is taken for new."""
+MOST_KEYS = 40
+"""Key frames that are kept: about 10 MB. The one used longest ago makes room for a new one."""
+MOST_SEARCHED = 8
+"""Key frames in which a frame that is lost is searched for, those used last first."""
+SPOTS = np.stack(np.meshgrid(*[(np.arange(8) + 0.5) / 8] * 2), axis=-1).reshape(-1, 2)
+"""Spots all over a picture whose sides are 1."""
+
+
+def estimate_motion(video: Video, progress: Callable[[int], object] | None = None) -> CameraMotion:
+    """The camera's motion over the selected frames of a video. `progress` is called with 1 after each frame.
+
+    >>> video = open_video("drone.mp4")
+    >>> motion = estimate_motion(video)
+    >>> motion.describe()
+    'the camera moves: up to 212 px sideways and 14 px up or down, 1.3 degrees, zoom 1.00 to 1.25'
+
+    Memory grows by some 60 bytes for each frame.
+    """
+    estimator = Estimator()
+    places, indices, failed = [], [], []
+    small = (1, 1)
+    for frame in video:
+        grey = evened(frame.picture)
+        small = grey.shape
+        place = estimator.step(grey)
+        failed.append(place is None)
+        places.append(_four_numbers(place))
+        indices.append(frame.index)
+        if progress is not None:
+            progress(1)
+    if not indices:
+        raise InputError(f"{video.name} has no frame in the selected time: choose a longer one.")
+    sure = ~np.array(failed)
+    filled = _fill_gaps(np.array(places), sure)
+    enlarged = _in_pixels_of(video.size, small, filled)
+    return in_common_view(enlarged, np.array(indices), video.size, ~sure)
+
+
+class Key:
+    """A frame whose place is known, and which of its corner points belong to the scene."""
+
+    def __init__(self, landmarks: Landmarks, place: Similarity, now: int) -> None:
+        self.used = now
+        """The last frame that was laid over it."""
+        self.become(landmarks, place, now)
+
+    def become(self, landmarks: Landmarks, place: Similarity, now: int) -> None:
+        """Take the picture of frame `now` from here on."""
+        self.landmarks, self.place, self.since = landmarks, place, now
+        self.agreement = np.ones(len(landmarks.corners))
+        """How often each point was found in its place, the last frames counting the most."""
+
+    @property
+    def trusted(self) -> Bool[np.ndarray, " N"]:
+        trusted: np.ndarray = self.agreement > TRUSTED
+        return trusted
+
+    def learn(self, match: Match) -> None:
+        """Points of things that moved away lose trust, those of the scene that show again gain it."""
+        seen = match.in_view
+        self.agreement[seen] += (match.agreed[seen] - self.agreement[seen]) / MEMORY
+
+
+class Estimator:
+    """Find the place of one frame after the other, relative to the first one, in pixels of the reduced pictures."""
+
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+        self.place = identity()
+        self.before: Landmarks | None = None
+        self.count = 0
+        self.loose = 0
+        """Frames since one was laid over a key frame."""
+        self.lost = False
+        """Whether the place was not seen since some frame that could not be placed."""
+
+    def step(self, grey: Grey) -> Similarity | None:
+        """From the frame to the first one; None where it could not be placed."""
+        self.count += 1
+        picture = Landmarks(grey)
+        sure = self._locate(picture) if self.keys else self._begin(picture)
+        self.before = picture
+        return self.place if sure else None
+
+    def _begin(self, picture: Landmarks) -> bool:
+        """Take the first frame in which there is anything to hold on to (films may begin black)."""
+        if len(picture.corners) < ENOUGH_POINTS:
+            return False
+        self._add_key(picture)
+        return True
+
+    def _locate(self, picture: Landmarks) -> bool:
+        assert self.before is not None
+        guesses = (compose(self.place, glance(self.before, picture)), self.place)
+        if any(self._lay_over_key(picture, guess) for guess in guesses):
+            return True
+        step = align(self.before, picture.grey, identity())
+        if step is not None:
+            place = compose(self.place, step.similarity)
+            if self._lay_over_key(picture, place):
+                return True
+            self.place = place
+        self.loose += 1
+        if (step is None or self.lost) and self._search(picture):
+            return True
+        self.lost = self.lost or step is None
+        if self.lost:
+            return self._begin_again(picture)
+        if not self._widen(picture) and self.loose >= SETTLED:
+            self.loose = 0
+            self._nearest_key(self.place).become(picture, self.place, self.count)
+        return True
+
+    def _begin_again(self, picture: Landmarks) -> bool:
+        """Take the scene for a new one where nothing was known for too long: it is put where the last one was."""
+        if self.loose < PATIENCE or len(picture.corners) < ENOUGH_POINTS:
+            return False
+        self.keys.clear()
+        self._add_key(picture)
+        return True
+
+    def _lay_over_key(self, picture: Landmarks, guess: Similarity) -> bool:
+        key = self._nearest_key(guess)
+        guess = compose(invert(key.place), guess)
+        return self._hold(key, align(key.landmarks, picture.grey, guess, key.trusted), picture)
+
+    def _search(self, picture: Landmarks) -> bool:
+        recent = sorted(self.keys, key=lambda key: -key.used)[:MOST_SEARCHED]
+        return any(self._hold(key, find(key.landmarks, picture, key.trusted), picture) for key in recent)
+
+    def _hold(self, key: Key, match: Match | None, picture: Landmarks) -> bool:
+        """Take the place that the match tells, if there is one, and look after the key frames."""
+        if match is None:
+            return False
+        key.learn(match)
+        self.place = compose(key.place, match.similarity)
+        self.loose, self.lost, key.used = 0, False, self.count
+        detail = picture.sharpness / key.landmarks.sharpness
+        aged = match.agreeing < AGED and self.count - key.since >= SETTLED
+        if not self._widen(picture) and (detail > 1 / BLURRED or (aged and detail > BLURRED)):
+            key.become(picture, self.place, self.count)
+        return True
+
+    def _widen(self, picture: Landmarks) -> bool:
+        """Make a key frame of the frame where no key frame shows enough of it; of a blurred one only in need."""
+        key = self._nearest_key(self.place)
+        blurred = picture.sharpness < BLURRED * key.landmarks.sharpness
+        if self._in_common(key, self.place) >= (ENOUGH_IN_NEED if blurred else ENOUGH_IN_COMMON):
+            return False
+        self._add_key(picture)
+        return True
+
+    def _nearest_key(self, place: Similarity) -> Key:
+        """The first key frame that has enough in common with a frame at the place, or else the one with the most."""
+        shares = [self._in_common(key, place) for key in self.keys]
+        return self.keys[int(np.argmax(np.minimum(shares, ENOUGH_IN_COMMON)))]
+
+    def _in_common(self, key: Key, place: Similarity) -> float:
+        """The share of a frame at the place that the key frame shows; less where one shows it larger than the other."""
+        height, width = key.landmarks.grey.shape
+        spots = SPOTS * np.array([width, height])
+        between = compose(invert(key.place), place)
+        inside = np.all((move(between, spots) >= 0) & (move(between, spots) <= (width, height)), axis=1)
+        zoom = zoom_of(between)
+        return float(inside.mean()) * min(zoom, 1 / zoom)
+
+    def _add_key(self, picture: Landmarks) -> None:
+        """Make a key frame of the frame, whose place is taken as known from now on."""
+        if len(self.keys) == MOST_KEYS:
+            self.keys.remove(min(self.keys, key=lambda key: key.used))
+        self.keys.append(Key(picture, self.place, self.count))
+        self.loose, self.lost = 0, False
+
+
+def _four_numbers(place: Similarity | None) -> tuple[float, float, float, float]:
+    return (1.0, 0.0, 0.0, 0.0) if place is None else (place[0, 0], place[1, 0], place[0, 2], place[1, 2])
+
+
+def _fill_gaps(numbers: Float[np.ndarray, "T 4"], sure: Bool[np.ndarray, " T"]) -> Float[np.ndarray, "T 2 3"]:
+    """The places; of frames that could not be placed, on the line between those before and after."""
+    if sure.any():
+        times = np.arange(len(numbers))
+        numbers = np.stack([np.interp(times, times[sure], column[sure]) for column in numbers.T], axis=1)
+    a, b, x, y = numbers.T
+    return np.stack([np.stack([a, -b, x], axis=1), np.stack([b, a, y], axis=1)], axis=1)
+
+
+def _in_pixels_of(
+    size: tuple[int, int], small: tuple[int, int], places: Float[np.ndarray, "T 2 3"]
+) -> Float[np.ndarray, "T 2 3"]:
+    """Places of reduced pictures as places of the frames themselves.
+
+    Height and width were rounded, so they were not reduced alike to the last digit: the nearest similarity is taken,
+    which takes the frame's centre to the same place.
+    """
+    times = np.array(size[::-1]) / small[::-1]
+    middle = np.array(size[::-1]) / 2
+    turned = places[:, :, :2] * times[:, None] / times
+    a, b = (turned[:, 0, 0] + turned[:, 1, 1]) / 2, (turned[:, 1, 0] - turned[:, 0, 1]) / 2
+    turn = np.stack([np.stack([a, -b], axis=1), np.stack([b, a], axis=1)], axis=1)
+    shift = (turned - turn) @ middle + places[:, :, 2] * times
+    return np.concatenate([turn, shift[:, :, None]], axis=2)

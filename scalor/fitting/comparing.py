@@ -1,0 +1,60 @@
+"""Which of two models follows a video better, told without labels.
+
+>>> first, second = label_free_score(view, one), label_free_score(view, other)
+
+A model is good that explains what moves, sees nothing where nothing moves, and keeps its ids.
+"""
+
+import itertools
+from dataclasses import dataclass, replace
+
+from scalor.health import HealthMonitor
+from scalor.interface import Tracker
+from scalor.video.reading import Video
+from scalor.video.tracking import follow, monitor_for
+from scalor.video.viewing import VideoView
+
+COMPARED = 200
+"""Frames in a row by which models are compared."""
+
+
+@dataclass(frozen=True)
+class LabelFreeScore:
+    """How well a model follows a part of a video, from 0 to 1 each."""
+
+    explained: float
+    """Share of the moving pixels that lie in boxes."""
+    on_something: float
+    """Share of the boxes in which something moves."""
+    lasting: float
+    """Share of the ids that did not begin in the middle of the view, or in the place of another."""
+
+    @property
+    def total(self) -> float:
+        """The harmonic mean of the first two, a quarter of which is at stake for ids that do not last."""
+        both = self.explained + self.on_something
+        found = 2 * self.explained * self.on_something / both if both else 0.0
+        return found * (0.75 + 0.25 * self.lasting)
+
+
+def label_free_score(view: VideoView, tracker: Tracker) -> LabelFreeScore:
+    """Follow a part of the video and measure it."""
+    monitor = monitor_for(tracker, view)
+    assert isinstance(monitor, HealthMonitor)
+    for step in itertools.islice(follow(tracker, part_of(view)), COMPARED):
+        if step.foreground is not None:
+            monitor.step(step.frame.index, step.foreground, step.in_view, step.brighter)
+    facts = monitor.facts()
+    broken = (facts.appeared + facts.replaced) / max(1, facts.ids)
+    return LabelFreeScore(facts.explained or 0.0, 1 - (facts.empty or 0.0), max(0.0, 1 - broken))
+
+
+def part_of(view: VideoView) -> VideoView:
+    """The middle of a long video."""
+    video = view.video
+    if view.motion is not None or video.frames is None or video.frames <= COMPARED:
+        return view
+    first, stride = video.selection.start or 0.0, video.selection.stride
+    start = first + (video.frames - COMPARED) // 2 * stride / video.fps
+    later = Video(video._source, replace(video.selection, start=start))
+    return replace(view, video=later, steady=later)

@@ -1,0 +1,291 @@
+"""Survey a video before anything is learned: how large, fast and many its objects are. The camera must stand still.
+
+>>> video = open_video("ants.mp4")
+>>> found = survey(video, Background.of(video))
+>>> found.object_size, found.objects, found.confidence
+
+The size is the one that most of the foreground has: blobs of sampled frames, with pieces nearby joined or not, vote for
+their length and breadth. What is whole and alone is the same however it is joined, so its votes agree; those of parts
+and of groups are scattered.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+from scipy import ndimage, stats
+
+from scalor.errors import InputError
+from scalor.perspective import FLAT, Perspective, sizes_at
+from scalor.still.background import Background
+from scalor.still.blobs import LEAST, Blobs, find_blobs, join_blobs, large_enough
+from scalor.still.foreground import (
+    CONTRAST,
+    ORDINARY,
+    STRONG,
+    ForegroundTest,
+    difference,
+    noise_of,
+    thinned,
+    to_floats,
+)
+from scalor.video import Video
+from scalor.video.shrinking import shrink
+from scalor.video.sources import Frame
+
+GAPS_JOINED = (0, 1, 2, 4, 7)
+"""Pixels of the surveyed pictures by which pieces are grown before they are joined."""
+VOTE = 0.35
+"""Power of its area with which a blob votes: with 1 groups win, with 0 specks do."""
+BIN, BLUR = 0.1, 3.0
+"""Width of the bins in which votes are counted, in logarithms of a length, and the deviation in bins of their blur."""
+ALIKE = 0.35
+"""How far the logarithms of length and breadth are from those of the typical thing, at most, for one like it."""
+LONG, EVERY_WAY = 1.6, 0.6
+"""Length by breadth from which things have a direction, and how strongly they must share it (1: all the same way) for
+the height and the width of their boxes to mean something each."""
+GROUP = 1.8
+"""A blob of so many areas of a typical thing is several."""
+MOSTLY = 0.45
+"""Share of the 3 x 3 pixels around one that are foreground, from which on it is, too."""
+VOTING, LOOKED_AT = 40, 20
+"""Sampled frames by which sizes, and by which noise and strength are measured."""
+STRETCHES, STRETCH = 3, 32
+"""Stretches of the video, and frames in each, in which speeds are measured."""
+STEPS, FAR = (1, 2, 4, 8), 2.0
+"""Speeds are measured over the first of these numbers of frames in which things move so many pixels, or the last."""
+MANY, AGREEING = 40, 0.7
+"""Things seen, and the rank correlation of their height and their place, that make a perspective."""
+ONE_SHAPE = 0.3
+"""How far apart the logarithms of height by width of single things may be."""
+APART = 0.1
+"""Things are compared that are farther apart than this share of the picture's height."""
+
+Small = UInt8[np.ndarray, "h w 3"]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a video shows, in pixels of the video and frames of the video."""
+
+    object_size: tuple[float, float]
+    """Typical height and width of a box. Long things that lie every way have boxes of every shape: a typical side."""
+    speed: float
+    """Pixels a frame; 0 where it could not be measured."""
+    objects: float
+    """In a frame, on average."""
+    strength: float
+    """How much the objects' pixels differ from the scene, in shares of full brightness."""
+    perspective: Perspective
+    body: tuple[float, float] = (0.0, 0.0)
+    """Typical length and breadth along a thing's own axes, whatever its direction."""
+    any_direction: bool = False
+    """Whether long things lie every way, as fish seen from above do."""
+    confidence: float = 1.0
+    """Share of the votes for about this size: above .5 things are alike and apart; below .2 they overlap, are in
+    pieces or of many sizes, and the size should be checked."""
+    noise: float = 0.0
+    """Standard deviation of the pixels where nothing moves, in shares of full brightness."""
+    moving: float = 0.0
+    """Share of the picture that is foreground, on average."""
+    test: ForegroundTest = ORDINARY
+    """What tells objects from the scene."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of typical things, in pixels of the surveyed pictures."""
+
+    box: tuple[float, float]
+    """Height and width."""
+    body: tuple[float, float]
+    """Length and breadth along their own axes."""
+    area: float
+    gap: int
+    """By how many pixels pieces are best grown before they are joined."""
+    any_direction: bool
+    confidence: float
+
+
+def survey(video: Video, background: Background, object_size: tuple[float, float] | None = None) -> Survey:
+    """Measure what a video shows, with the size of objects taken for granted where it is given."""
+    pairs = thinned(background.sampled_pairs(), VOTING)
+    test = ForegroundTest.of(pairs)
+    masks = [changes_in(picture, empty, test) for picture, empty in pairs]
+    levels = [[find_blobs(mask, gap) for mask in masks] for gap in GAPS_JOINED]
+    scale, height = pairs[0][0].shape[0] / video.size[0], pairs[0][0].shape[0]
+    perspective = find_perspective(whole(levels[1]), height)
+    found = find_size(levels, perspective, height)
+    if object_size is not None:
+        found = given_size(object_size, scale, found)
+    if found is None:
+        raise InputError(
+            f"{video.name} shows nothing that moves: choose another part of it with --start, --end or --region, or "
+            "say --object-size if the objects are very small."
+        )
+    some = thinned(pairs, LOOKED_AT)
+    return Survey(
+        object_size=(found.box[0] / scale, found.box[1] / scale),
+        speed=find_speed(video, background, test, found) / scale / video.selection.stride,
+        objects=count(levels[GAPS_JOINED.index(found.gap)], found, perspective, height),
+        strength=float(np.percentile([difference(*map(blurred, pair)) for pair in some], STRONG)),
+        perspective=perspective,
+        body=(found.body[0] / scale, found.body[1] / scale),
+        any_direction=found.any_direction,
+        confidence=found.confidence,
+        noise=float(np.median([noise_of(*map(to_floats, pair)) for pair in some])),
+        moving=float(np.mean(masks)),
+        test=test,
+    )
+
+
+def changes_in(picture: Small, empty: Small, test: ForegroundTest) -> Bool[np.ndarray, "h w"]:
+    """The foreground of a frame without specks. Faint things are looked for in what is blurred a little."""
+    if test.least < CONTRAST:
+        return test(blurred(picture), blurred(empty))
+    changed = test(to_floats(picture), to_floats(empty))
+    without_specks: np.ndarray = ndimage.uniform_filter(changed.astype(np.float32), 3) > MOSTLY
+    return without_specks
+
+
+def blurred(picture: Small) -> Float[np.ndarray, "3 h w"]:
+    """Means of 3 x 3 pixels."""
+    smooth: np.ndarray = ndimage.uniform_filter(to_floats(picture), (0, 3, 3))
+    return smooth
+
+
+def whole(level: list[Blobs]) -> Blobs:
+    """Of all frames, those that the border of the picture does not cut."""
+    every = join_blobs(level)
+    return every.select(every.whole)
+
+
+def find_size(levels: list[list[Blobs]], perspective: Perspective, height: int) -> Size | None:
+    """The size that blobs, joined at every level, agree on; None where there are none."""
+    seen = [whole(level) for level in levels]
+    every = join_blobs(seen)
+    if len(every.box) == 0:
+        return None
+    grown = sizes_at(every.centre[:, 1], height, perspective)
+    length, breadth, angle = every.axes()
+    length, breadth, box, area = length / grown, breadth / grown, every.size / grown[:, None], every.area / grown**2
+    weight = every.area**VOTE
+    typical = most_voted(np.log(length), np.log(breadth), weight)
+    alike = (np.abs(np.log(length) - typical[0]) < ALIKE) & (np.abs(np.log(breadth) - typical[1]) < ALIKE)
+    level = np.repeat(np.arange(len(seen)), [len(one.box) for one in seen])
+    votes, all_votes = (np.bincount(level, weight * chosen, len(seen)) for chosen in (alike, 1))
+    share = votes / np.maximum(all_votes, 1e-9)
+    body = weighted_median(length[alike], weight[alike]), weighted_median(breadth[alike], weight[alike])
+    shared = np.abs(np.average(np.exp(2j * angle[alike]), weights=weight[alike]))
+    any_direction = bool(body[0] > LONG * body[1] and shared < EVERY_WAY)
+    sides = (weighted_median(box[alike, 0], weight[alike]), weighted_median(box[alike, 1], weight[alike]))
+    if any_direction:
+        # Whatever the angle, the squares of height and width add up to that of the length, about.
+        side = weighted_median(np.sqrt((box[alike] ** 2).mean(1)), weight[alike])
+        sides = (side, side)
+    best = int(share.argmax())
+    own_area = weighted_median(area[alike], weight[alike])
+    return Size(sides, body, own_area, GAPS_JOINED[best], any_direction, float(share[best]))
+
+
+def most_voted(
+    length: Float[np.ndarray, " N"], breadth: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
+) -> tuple[float, float]:
+    """The pair of logarithms about which most votes lie."""
+    edges = np.arange(min(length.min(), breadth.min()) - 5 * BIN, max(length.max(), breadth.max()) + 6 * BIN, BIN)
+    votes, _, _ = np.histogram2d(length, breadth, (edges, edges), weights=weight)
+    row, column = np.unravel_index(ndimage.gaussian_filter(votes, BLUR).argmax(), votes.shape)
+    return float(edges[row] + BIN / 2), float(edges[column] + BIN / 2)
+
+
+def given_size(object_size: tuple[float, float], scale: float, found: Size | None) -> Size:
+    """A size that is taken for granted, with what else was found."""
+    box = (object_size[0] * scale, object_size[1] * scale)
+    if found is None:
+        return Size(box, (max(box), min(box)), 0.6 * box[0] * box[1], 0, False, 0.0)
+    return replace(found, box=box, body=(max(box), min(box)), area=0.6 * box[0] * box[1])
+
+
+def count(level: list[Blobs], found: Size, perspective: Perspective, height: int) -> float:
+    """Things in a frame, on average, of which several may be one blob."""
+    total = 0.0
+    for blobs in level:
+        large = blobs.select(large_enough(blobs, found.box, height, perspective))
+        times = large.area / (found.area * sizes_at(large.centre[:, 1], height, perspective) ** 2)
+        total += float(np.where(times > GROUP, times, 1).sum())
+    return total / len(level)
+
+
+def find_perspective(seen: Blobs, height: int) -> Perspective:
+    """A line through the heights of things by their rows, as the median of all pairs has it. Pieces of things, and
+    several that touch, have another shape than most. Flat where there is none."""
+    if len(seen.area) < MANY:
+        return FLAT
+    shape, extent = np.log(seen.size[:, 0] / seen.size[:, 1]), seen.size.prod(1)
+    single = np.abs(shape - weighted_median(shape, seen.area)) < ONE_SHAPE
+    single &= seen.area > LEAST * weighted_median(extent, seen.area)
+    tall, row = seen.size[single, 0], seen.centre[single, 1]
+    if len(tall) < MANY or np.ptp(tall) == 0 or stats.spearmanr(row, tall).statistic < AGREEING:
+        return FLAT
+    one, other = np.triu_indices(len(row), 1)
+    apart = row[other] - row[one]
+    far = np.abs(apart) > APART * height
+    if not far.any():
+        return FLAT
+    slope = float(np.median((tall[other] - tall[one])[far] / apart[far]))
+    middle = float(np.median(row))
+    typical = float(np.median(tall - slope * (row - middle)))
+    return round(1 - slope * middle / typical, 3), round(1 + slope * (height - middle) / typical, 3)
+
+
+def find_speed(video: Video, background: Background, test: ForegroundTest, found: Size) -> float:
+    """Pixels a frame, as the median has it; 0 where it cannot be measured. From one frame to the next slow things move
+    by less than a pixel, which is not seen."""
+    height, width = background.samples[0].shape[:2]
+    stretches = []
+    for frames in stretches_of(video):
+        small = background.shrunken((height, width))
+        pictures = (shrink(frame.picture, (height, width)) for frame in frames)
+        masks = (changes_in(picture, small.at(picture), test) for picture in pictures)
+        stretches.append([find_blobs(mask, found.gap) for mask in masks])
+    speed = 0.0
+    for step in STEPS:
+        pairs = [pair for row in stretches for pair in zip(row[:-step], row[step:], strict=True)]
+        moved = np.concatenate([np.zeros(0), *(distances(*pair, found.box) for pair in pairs)])
+        if len(moved) == 0:
+            break
+        speed = float(np.median(moved)) / step
+        if speed * step >= FAR:
+            break
+    return speed
+
+
+def stretches_of(video: Video) -> Iterator[Iterator[Frame]]:
+    """Frames in a row from several parts of a video; of one whose length nobody knows, the first ones."""
+    total = video.frames or 0
+    if total < 2 * STRETCHES * STRETCH:
+        yield islice(video, STRETCHES * STRETCH)
+        return
+    first, seconds = video.selection.start or 0, total * video.selection.stride / video.fps
+    for number in range(STRETCHES):
+        later = replace(video.selection, start=first + number * seconds / STRETCHES)
+        yield islice(Video(video._source, later), STRETCH)
+
+
+def distances(before: Blobs, after: Blobs, size: tuple[float, float]) -> Float[np.ndarray, " M"]:
+    """How far blobs of about an object's size have moved, by the nearest one alike in the later frame."""
+    large = before.select(before.size.prod(1) >= 0.3 * size[0] * size[1])
+    if len(large.box) == 0 or len(after.box) == 0:
+        return np.zeros(0)
+    unlike = np.abs(np.log(after.size[None] / large.size[:, None])).max(-1) >= 0.2
+    away = np.linalg.norm(after.centre[None] - large.centre[:, None], axis=-1)
+    nearest: np.ndarray = np.where(unlike, np.inf, away).min(1)
+    return nearest[nearest < min(size)]
+
+
+def weighted_median(values: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"]) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order]) >= weights.sum() / 2
+    return float(values[order][np.argmax(reached)])
