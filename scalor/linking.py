@@ -57,7 +57,10 @@ class Habits:
     proof: int = 1
     """Detections before it is reported at all; fewer are asked for early in a video."""
     size_rate: float = 0.6
-    """How much of a new size and colour is believed."""
+    """How much of a new size and colour is believed,"""
+    shrink_rate: float | None = None
+    """and of a smaller size, where that is less: what hides a part of an object makes it look smaller, nothing makes it
+    look larger."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,9 @@ class Linker:
         box, colour = found.box[partner[seen]], found.colour[partner[seen]]
         size, tint = before.size.copy(), before.colour.copy()
         motion[seen], spread[seen] = update(motion[seen], spread[seen], centres(box), SEEN_NOISE * self.unit)
-        size[seen] += self.habits.size_rate * (box[:, 2:] - box[:, :2] - size[seen])
+        grown = box[:, 2:] - box[:, :2] - size[seen]
+        slowly = self.habits.size_rate if self.habits.shrink_rate is None else self.habits.shrink_rate
+        size[seen] += np.where(grown > 0, self.habits.size_rate, slowly) * grown
         tint[seen] += self.habits.size_rate * (colour - tint[seen])
         missed = np.where(seen, 0, before.missed + 1)
         new = before.new & ~self.to_tell()

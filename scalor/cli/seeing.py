@@ -52,8 +52,6 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
     ) as results:
         view = look_at(video, arguments.object_size, camera_may_move=still)
         tracker = load(view)
-        if not arguments.json:
-            print(described(view), file=sys.stderr)
         start = time.monotonic()
         health = track_video(tracker, view, results, raw=arguments.raw)
         seconds = time.monotonic() - start
@@ -70,7 +68,7 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
         "camera_motion": None if view.motion is None else view.motion.describe(),
         "health": None if health is None else health.to_dict(),
     }
-    lines = [f"{summary.objects} ids in {summary.frames} frames; see {summary.folder}/report.html"]
+    lines = [described(view), f"{summary.objects} ids in {summary.frames} frames; see {summary.folder}/report.html"]
     return tell(document, arguments.json, "\n".join([*lines, *(health.lines() if health else [])]))
 
 

@@ -280,9 +280,10 @@ class SCALOR(World, Tracker):
         return Kept(seen.state, memory), sighting._replace(turned_away=sighting.turned_away + self.overlooked(seen))
 
     def overlooked(self, seen: Seen) -> Float[Tensor, " B"]:
-        """Cells that wanted a birth beyond those that could be looked at closely."""
+        """Cells that wanted a birth beyond those that were looked at closely, where no slot is left for them."""
         wanted = (seen.proposals.presence > self.config.birth_presence).sum(-1)
-        return (wanted - seen.proposals.cells.shape[1]).clamp(min=0).float()
+        full = (seen.state.roster.id >= 0).all(-1)
+        return (wanted - seen.proposals.cells.shape[1]).clamp(min=0) * full.float()
 
     def sight(self, state: SceneState, frame: tuple[int, int], masks: bool = False) -> Sighting:
         return sight(state, self.appearance.draw(state.objects.z_what), frame, masks)

@@ -21,7 +21,7 @@ SAME_PLACE = 0.4
 """Boxes with at least this intersection over union show one object;"""
 INSIDE = 0.7
 """and so do those that share at least this much of the smaller one."""
-HABITS = Habits(patience=20, reported=4, proof=4, size_rate=0.2)
+HABITS = Habits(patience=20, reported=4, proof=4, size_rate=0.3, shrink_rate=0.1)
 PREDICTED_PRESENCE = 0.3
 """Of an object that was predicted and not seen: less than models ask of one that they follow."""
 

@@ -104,7 +104,7 @@ class VideoWriter:
         output = av.open(self._temporary, "w", format="mp4", options={"movflags": "faststart"})
         container = self._stack.enter_context(output)
         # Quality 16 (lower is better; 23 is usual): thin coloured lines keep their colour.
-        options = {"crf": "16", "preset": "fast"}
+        options = {"crf": "16", "preset": "veryfast"}
         rate = Fraction(float(self.fps)).limit_denominator(1001)
         # yuv420p halves the colour planes, so both sides must be even.
         height, width = self._size[0] + self._size[0] % 2, self._size[1] + self._size[1] % 2

@@ -4,15 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from scalor.cli.fitting import name_of
 from scalor.data.footage import Frames
 from scalor.errors import InputError
+from scalor.fitting.comparing import LabelFreeScore
+from scalor.training import checkpoint
 
 from .conftest import Say
 
+REFINED = ["--steps", "4", "--train.batch", "2", "--train.save_every", "2", "--device", "cpu"]
 SMALL = [
-    *("--steps", "6", "--train.batch", "2", "--train.save_every", "2", "--model.glimpse", "8", "--model.what_dim", "4"),
+    *("--scratch", "--steps", "6", "--train.batch", "2", "--train.save_every", "2", "--model.glimpse", "8", "--model.what_dim", "4"),
     *("--model.feature_dim", "8", "--model.tracker_dim", "8", "--model.prior_dim", "8", "--device", "cpu"),
 ]
 
@@ -27,6 +31,37 @@ def film(tmp_path: Path) -> Path:
             pictures[t, top : top + 14, max(left, 0) : max(left + 7, 0)] = (250, 20, 30)
     np.save(tmp_path / "film.npy", pictures.astype(np.uint8))
     return tmp_path / "film.npy"
+
+
+def test_universal_weights_are_refined_and_compared_without_labels(say: Say, film: Path) -> None:
+    spoken = say("fit", film, "--out", "mine", *REFINED)
+    assert spoken.code == 0, spoken.err
+    assert "refines  any in 4 steps, on 40 frames" in spoken.out
+    assert "any      explains " in spoken.out
+    assert "refined  explains " in spoken.out
+    assert {"model.safetensors", "chosen.json", "footage.npz", "log.jsonl"} <= {f.name for f in Path("mine").iterdir()}
+    document = say("track", film, "--weights", "mine", "--json").document
+    assert document["frames"] == 40
+    assert document["health"]["verdict"] in ("good", "doubtful", "not to be trusted")
+
+
+def test_a_refinement_that_does_not_help_is_not_kept(say: Say, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([LabelFreeScore(0.9, 0.9, 0.9), LabelFreeScore(0.2, 0.9, 0.9)])
+    monkeypatch.setattr("scalor.cli.fitting.label_free_score", lambda view, tracker: next(scores))
+    spoken = say("fit", film, "--out", "mine", *REFINED, "--train.learning_rate", "0.5")
+    assert "refining did not help: the folder holds any's weights" in spoken.out
+    kept, started = checkpoint.read(Path("mine/model.safetensors")), checkpoint.read(checkpoint.find("any"))
+    for name, tensor in started.weights.items():
+        assert torch.equal(kept.weights[name], tensor.float())
+    assert kept.config.scene.kind == "footage"
+
+
+def test_minutes_become_steps_and_words_that_do_not_fit_are_refused(say: Say, film: Path) -> None:
+    document = say("fit", film, "--out", "mine", "--minutes", "0.01", "--train.batch", "2", "--device", "cpu", "--json")
+    assert document.document["step"] == 20  # the fewest, as so little time leaves none
+    assert "--scale is 0.5" in say("fit", film, "--out", "b", "--scale", "0.5").complaint
+    assert "with --scratch say --steps" in say("fit", film, "--out", "c", "--scratch", "--minutes", "3").complaint
+    assert "refine universal weights" in say("fit", film, "--out", "d", "--weights", "shapes-md").complaint
 
 
 def test_a_video_is_fitted_and_then_tracked_with_what_came_of_it(say: Say, film: Path) -> None:

@@ -315,7 +315,8 @@ def test_folders_that_cannot_be(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shutil.copy(weights, tmp_path / "shapes-md.safetensors")
+    for name in ("any", "shapes-md"):
+        shutil.copy(weights, tmp_path / f"{name}.safetensors")
     monkeypatch.setattr("scalor.training.checkpoint.WEIGHTS", tmp_path)
     (tmp_path / "file").write_text("a file, not a folder")
     given = {

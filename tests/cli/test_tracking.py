@@ -49,7 +49,7 @@ def test_track_is_the_same_for_the_command_line_and_the_library(
 ) -> None:
     spoken = say("track", videos["npy"], "--weights", weights, "--masks")
     assert spoken.code == 0
-    assert spoken.out.endswith("in 6 frames; see tracked/report.html\n")
+    assert "in 6 frames; see tracked/report.html\nhealth: " in spoken.out
     tracks = scalor.load(weights).track(frames.transpose(0, 3, 1, 2).astype(np.float32) / 255, masks=True)
     rows = rows_of()
     assert [(row["frame"], row["id"]) for row in rows] == list(zip(tracks.frame, tracks.id + 1, strict=True))

@@ -115,17 +115,17 @@ def test_masks_of_a_tracker_that_has_none(tmp_path: Path) -> None:
 
 def test_a_run_is_judged_without_labels(tmp_path: Path) -> None:
     """A square that moves and is followed exactly is fine; one that nobody follows is not."""
-    frames = np.full((60, 60, 90, 3), 90, np.uint8)
+    frames = np.full((150, 60, 90, 3), 90, np.uint8)
     for t, frame in enumerate(frames):
-        frame[20:32, t : t + 12] = 230
+        frame[20:32, t % 78 : t % 78 + 12] = 230
     np.save(tmp_path / "square.npy", frames)
     view = look_at(open_video(tmp_path / "square.npy"))
 
     class Square(Brightest):
         def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:
             for t, _ in enumerate(frames):
-                one, box = np.zeros(1, int), np.array([[t, 20, t + 12, 32]], float)
-                yield Tracks(one, one + t, one, box, one + 1.0, one == t, (60, 90))
+                one, box = np.zeros(1, int), np.array([[t % 78, 20, t % 78 + 12, 32]], float)
+                yield Tracks(one, one + t, one + t // 78, box, one + 1.0, one == t, (60, 90))
 
     class Nothing(Brightest):
         def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:
