@@ -29,7 +29,8 @@ def keep(view: VideoView, config: Config) -> Frames:
     All are brought to the light of the background's own picture, so that one picture serves a whole stretch.
     """
     video, scene = view.steady, config.scene
-    assert view.background is not None and view.found is not None
+    assert view.background is not None
+    assert view.found is not None
     lens = Lens(video.full_size, video.selection.region, config.model.cell, scene.scale, scene.stretch, view.background)
     behind = view.background.shrunken(lens.seen)
     object_size = (view.found.object_size[0] * lens.scales[0], view.found.object_size[1] * lens.scales[1])

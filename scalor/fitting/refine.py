@@ -134,6 +134,7 @@ def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wis
         presence_prior=(0.01, 0.01, 0),
         start=wish.weights,
         log_every=10,
+        picture_every=25,
         save_every=25,
     )
     return Config(fitted, scene, scene, schedule(wish.steps or FEWEST_STEPS, train))

@@ -1,6 +1,7 @@
-"""TensorBoard pictures of a run: frames with boxes and ids, reconstruction, background, masks, glimpses.
+"""Pictures of a run: frames with boxes and ids, reconstruction, background, masks, glimpses.
 
-Without TensorBoard installed nothing is drawn, nor of systems other than SCALOR; the JSONL log is always written.
+They go to TensorBoard, where it is installed; the newest of a fit is also in the run folder, as `preview.png`. Nothing
+is drawn of systems other than SCALOR. The JSONL log is always written.
 """
 
 from pathlib import Path
@@ -15,8 +16,9 @@ from scalor.interface import Model
 from scalor.model.scalor import SCALOR
 from scalor.visual.colors import label_picture
 from scalor.visual.overlay import overlay
-from scalor.visual.strips import strip
+from scalor.visual.strips import save_png, strip
 
+PREVIEW_FILE = "preview.png"
 FRAME_SIDE = 192
 """About the side of one frame in a strip, pixels."""
 
@@ -24,6 +26,7 @@ FRAME_SIDE = 192
 class Pictures:
     def __init__(self, folder: Path, config: Config[SystemConfig], first: int) -> None:
         self.every = config.train.picture_every
+        self.preview = folder / PREVIEW_FILE if config.scene.kind == "footage" else None
         self.writer: Any = None
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -33,12 +36,16 @@ class Pictures:
 
     def maybe(self, done: int, model: Model, scenes: Scenes) -> None:
         """Every so many steps, the first training clip as the model sees it."""
-        if self.writer is None or done % self.every or not isinstance(model, SCALOR):
+        nowhere = self.writer is None and self.preview is None
+        if nowhere or done % self.every or not isinstance(model, SCALOR):
             return
-        frames = scenes.clips(0, 1).frames[0]
-        for name, picture in views(model, frames.cpu().numpy()).items():
-            self.writer.add_image(name, picture, done, dataformats="HWC")
-        self.writer.flush()
+        pictures = views(model, scenes.clips(0, 1).frames[0].cpu().numpy())
+        if self.preview is not None:
+            save_png(self.preview, pictures["clip"])
+        if self.writer is not None:
+            for name, picture in pictures.items():
+                self.writer.add_image(name, picture, done, dataformats="HWC")
+            self.writer.flush()
 
     def close(self) -> None:
         if self.writer is not None:

@@ -14,9 +14,23 @@ from scalor.training import checkpoint
 
 from .conftest import Say
 
-REFINED = ["--steps", "4", "--train.batch", "2", "--train.save_every", "2", "--device", "cpu"]
+REFINED = [
+    *("--steps", "4", "--train.batch", "2", "--train.save_every", "2", "--train.picture_every", "2", "--device", "cpu")
+]
 SMALL = [
-    *("--scratch", "--steps", "6", "--train.batch", "2", "--train.save_every", "2", "--model.glimpse", "8", "--model.what_dim", "4"),
+    *(
+        "--scratch",
+        "--steps",
+        "6",
+        "--train.batch",
+        "2",
+        "--train.save_every",
+        "2",
+        "--model.glimpse",
+        "8",
+        "--model.what_dim",
+        "4",
+    ),
     *("--model.feature_dim", "8", "--model.tracker_dim", "8", "--model.prior_dim", "8", "--device", "cpu"),
 ]
 
@@ -39,7 +53,8 @@ def test_universal_weights_are_refined_and_compared_without_labels(say: Say, fil
     assert "refines  any in 4 steps, on 40 frames" in spoken.out
     assert "any      explains " in spoken.out
     assert "refined  explains " in spoken.out
-    assert {"model.safetensors", "chosen.json", "footage.npz", "log.jsonl"} <= {f.name for f in Path("mine").iterdir()}
+    files = {file.name for file in Path("mine").iterdir()}
+    assert {"model.safetensors", "chosen.json", "footage.npz", "log.jsonl", "preview.png"} <= files
     document = say("track", film, "--weights", "mine", "--json").document
     assert document["frames"] == 40
     assert document["health"]["verdict"] in ("good", "doubtful", "not to be trusted")
