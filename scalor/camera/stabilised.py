@@ -9,6 +9,7 @@ What a frame does not show of the view is filled with what other frames show the
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from scalor.video.reading import Video
 from scalor.video.selection import Selection
 from scalor.video.sources import Frame, Picture
 
-MOSAIC_FRAMES = 24
-"""Frames, spread over the video, that the filling is the median of."""
+MOSAIC_FRAMES, FEWEST_FRAMES, MOST_BYTES = 24, 6, 2**29
+"""Frames, spread over the video, that the filling is the median of: at most, at least, and by their bytes."""
 ROWS = 64
 """Rows of the view that are sorted at once."""
 
@@ -49,8 +50,9 @@ class StabilisedSource:
         return None  # it is only read from beginning to end
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
-        """Every frame of the video in its place, with the mosaic around it."""
-        for frame in self.video.whole_frames():
+        """The frames of the video in their places, with the mosaic around them; every so many of a larger stride."""
+        every = max(1, selection.stride // self.video.selection.stride)
+        for frame in islice(self.video.whole_frames(), 0, None, every):
             yield replace(frame, picture=self.picture(frame))
 
     def near(self, times: Iterable[float], selection: Selection) -> Iterator[Picture]:
@@ -64,14 +66,20 @@ class StabilisedSource:
 
 def stabilise(video: Video, motion: CameraMotion) -> Video:
     """Show a video in the view in which its scene stands still."""
-    return Video(StabilisedSource(video, motion, mosaic_of(video, motion)), Selection())
+    source = StabilisedSource(video, motion, mosaic_of(video, motion))
+    return Video(source, Selection(stride=video.selection.stride))
 
 
 def mosaic_of(video: Video, motion: CameraMotion) -> Picture:
     """The median, at each pixel of the view, of the frames that show it; black where none does."""
-    chosen = set(motion.indices[np.linspace(0, len(motion.indices) - 1, MOSAIC_FRAMES).round().astype(int)].tolist())
-    shown = [motion.to_view(frame.index, frame.picture) for frame in video.whole_frames() if frame.index in chosen]
-    views, valid = np.stack([view for view, _ in shown]), np.stack([inside for _, inside in shown])
+    height, width = motion.view_size
+    count = max(FEWEST_FRAMES, min(MOSAIC_FRAMES, MOST_BYTES // (4 * height * width)))
+    chosen = sorted(set(motion.indices[np.linspace(0, len(motion.indices) - 1, count).round().astype(int)].tolist()))
+    views, valid = np.zeros((len(chosen), height, width, 3), np.uint8), np.zeros((len(chosen), height, width), bool)
+    for frame in video.whole_frames():
+        if frame.index in chosen:
+            place = chosen.index(frame.index)
+            views[place], valid[place] = motion.to_view(frame.index, frame.picture)
     mosaic = np.zeros(views.shape[1:], np.uint8)
     for top in range(0, len(mosaic), ROWS):
         rows = slice(top, top + ROWS)

@@ -29,7 +29,8 @@ from scalor.video.tracking import load_for
 from scalor.video.viewing import look_at
 
 CHOSEN_FILE = "chosen.json"
-CHOICES = ("steps", "minutes", "object_size", "scale", "stride", "region", "start", "end")
+PART = ("region", "start", "end")
+CHOICES = ("steps", "minutes", "weights", "scratch", "object_size", "scale", "stride", *PART)
 """Options that a run keeps from its beginning on."""
 MINUTES = 10.0
 
@@ -46,7 +47,8 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
         open_folder(folder)
         start = learn_from_nothing if arguments.scratch else refine_weights
         config = start(arguments, words, folder, device)
-        write_text(chosen, as_json({"videos": arguments.video, "config": config.to_dict()}))
+        part = {name: getattr(arguments, name) for name in (*PART, "fps")}
+        write_text(chosen, as_json({"videos": arguments.video, "part": part, "config": config.to_dict()}))
     result = train(config, folder, device, resume=(folder / checkpoint.RESUME_FILE).exists())
     document: dict[str, Any] = {
         "folder": str(folder),
@@ -72,7 +74,11 @@ def refine_weights(arguments: argparse.Namespace, words: list[str], folder: Path
             "instead, or learn from nothing with --scratch."
         )
     wish = Wish(
-        arguments.minutes or MINUTES, arguments.steps, arguments.object_size, arguments.stride, arguments.weights
+        arguments.minutes or MINUTES,
+        arguments.steps,
+        arguments.object_size,
+        arguments.stride,
+        arguments.weights or "any",
     )
     part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
     prepared = refine.prepare(arguments.video, folder, part, wish, arguments.fps, device, change)
@@ -133,15 +139,19 @@ def name_of(video: str) -> str:
 
 
 def begun(chosen: Path, arguments: argparse.Namespace, words: list[str]) -> Config:
-    """The settings of the run that is to go on."""
+    """The settings of the run that is to go on; its videos and the part of them become those of the arguments."""
     if not chosen.exists():
         raise InputError(f"folder {chosen.parent} holds no run to go on with: leave --resume out, or correct --out.")
-    given = [f"--{name.replace('_', '-')}" for name in CHOICES if getattr(arguments, name) is not None]
+    given = [f"--{name.replace('_', '-')}" for name in CHOICES if getattr(arguments, name) not in (None, False)]
     if words or given:
         raise InputError(
             f"{[*words, *given][0]} is given with --resume: a run goes on with the settings it began with."
         )
-    return Config.from_dict(json.loads(chosen.read_text())["config"])
+    document = json.loads(chosen.read_text())
+    arguments.video = document["videos"]
+    for name, value in document.get("part", {}).items():  # older runs have none
+        setattr(arguments, name, value)
+    return Config.from_dict(document["config"])
 
 
 def choice(prepared: scratch.Prepared) -> str:

@@ -157,7 +157,9 @@ def add_fit(commands: Commands) -> None:
     fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
     fit.add_argument("--minutes", type=minutes, default=None, help="how long to refine universal weights (default: 10)")
     fit.add_argument("--steps", type=positive, default=None, help="so many steps of training instead")
-    fit.add_argument("--weights", default="any", help="weights to start from: any, or a run folder of an earlier fit")
+    fit.add_argument(
+        "--weights", default=None, help="weights to start from: a run folder of an earlier fit (default: any)"
+    )
     fit.add_argument(
         "--scratch",
         action="store_true",

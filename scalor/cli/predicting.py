@@ -42,11 +42,16 @@ def predict(arguments: argparse.Namespace) -> int:
         arguments.out, video.full_size, video.fps, stride=stride, facts=facts_of(arguments), scene=seen[-1].picture
     ) as results:
         view = look_at(video)
+        if view.motion is not None:
+            raise InputError(
+                f"the camera of {video.name} moves, and only videos of a camera that stands still can be gone on with: "
+                "choose a part of it with --start and --end in which the camera rests."
+            )
         slots = arguments.slots or slots_for(view, config.model, config.scene)
         model = checkpoint.load(arguments.weights, arguments.device, slots)
         if not isinstance(model, SCALOR):
             raise InputError(f"weights {arguments.weights} are of a {model.config.system}: give weights of a SCALOR.")
-        lens = lens_for(replace(view, steady=video), model.config, config.scene)
+        lens = lens_for(view, model.config, config.scene)
         torch.manual_seed(arguments.seed)
         frames = torch.stack([lens.to_frame(frame.picture) for frame in seen])
         estimator = None if arguments.sample else Mode()

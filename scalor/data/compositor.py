@@ -32,7 +32,7 @@ SEEN = 0.04
 ENOUGH = 0.4
 """A thing of whose pixels so many show is seen as well as one of which all do."""
 DIVIDING = 0.35
-"""Share of the clips of blobs in which some divide."""
+"""Share of the clips in which some things divide."""
 CAST, STILL = 0xCA57, 0x571F
 COUNT, GHOSTS, GHOST, FAINT, GREY, INVERTED, DIVIDE, WHEN, WAY, BARS, BAR, WIDTH, UPRIGHT = range(13)
 SHADE, DEEP, AWAY_X, AWAY_Y = range(20, 24)

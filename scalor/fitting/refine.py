@@ -1,7 +1,8 @@
 """Universal weights refined on one's own videos, by the evidence lower bound alone: minutes instead of hours.
 
->>> prepared = prepare(["ants.mp4"], Path("runs/ants"), Selection(), Wish(minutes=10), fps=10, change=lambda c: c)
->>> train(prepared.config, Path("runs/ants"), torch.device("cpu"))
+>>> folder, device = Path("runs/ants"), torch.device("cpu")
+>>> prepared = prepare(["ants.mp4"], folder, Selection(), Wish(minutes=10), 10, device, lambda config: config)
+>>> train(prepared.config, folder, device)
 """
 
 import math
@@ -18,16 +19,17 @@ from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.data.footage import Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from scalor.fitting.fit import FOOTAGE_FILE, check_length
 from scalor.fitting.keeping import keep, save
 from scalor.schedule import anneals
 from scalor.training import checkpoint
 from scalor.training.step import TrainingStep
 from scalor.video import Selection, open_video
-from scalor.video.viewing import VideoView, lens_for, look_at
+from scalor.video.viewing import VideoView, is_universal, lens_for, look_at
 
-FOOTAGE_FILE = "footage.npz"
 LENGTHS = ((0.0, 4), (0.6, 8))
 """Shares of the steps from which clips have so many frames."""
+LONGEST = max(frames for _, frames in LENGTHS)
 BATCH, LEARNING_RATE, CLIP_NORM = 10, 2e-4, 0.3
 FEWEST_STEPS, MOST_STEPS = 20, 20_000
 TIMED = 3
@@ -71,7 +73,7 @@ def prepare(
     """Look at the videos, keep frames of them in the folder, and plan as many steps as the minutes allow."""
     begun = time.monotonic()
     start = checkpoint.read(checkpoint.find(wish.weights)).config
-    if start.scene.kind != "composed" and min(start.scene.object_size) <= 0:
+    if not is_universal(start.scene):
         raise InputError(f"weights is {wish.weights!r}: refine universal weights, such as any, or a model fitted so.")
     selection = replace(part, stride=wish.stride or part.stride)
     views = [look_at(open_video(source, selection, fps), wish.object_size) for source in sources]
@@ -87,6 +89,7 @@ def prepare(
                 f"{views[0].video.name} at {views[0].steady.size[1]}x{views[0].steady.size[0]}: fit videos of one size "
                 "together, or one after the other."
             )
+        check_length(view.steady, LONGEST)
     config = settings(start.model, views[0], selection.stride, str(folder / FOOTAGE_FILE), wish)
     frames = reduce(Frames.beside, (keep(view, config) for view in views))
     frames.check(config.scene)
@@ -113,7 +116,7 @@ def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wis
     scene = SceneConfig(
         kind="footage",
         frame=frame,
-        length=max(frames for _, frames in LENGTHS),
+        length=LONGEST,
         objects=(0, model.slots),
         size=math.sqrt(math.prod(view.found.object_size) * lens.scales[0] * lens.scales[1]),
         footage=footage,

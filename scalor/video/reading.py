@@ -69,8 +69,10 @@ class Video:
 
     @property
     def promised(self) -> int | None:
-        """How many frames the file says that it holds for this selection; None where it only lets one guess."""
-        return self.frames if getattr(self._source, "counted", True) else None
+        """How many frames the file says that it holds for this selection; None where it only lets one guess, as it does
+        of a part of its time: frames need not be equally far apart."""
+        whole = not self.selection.start and self.selection.end is None
+        return self.frames if whole and getattr(self._source, "counted", True) else None
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in self.whole_frames():

@@ -161,9 +161,9 @@ def object_size_of(tracker: Streaming, view: VideoView) -> tuple[float, float] |
         return tracker.object_size
     if isinstance(tracker, SCALOR) and tracker.config.still:
         scene = scene_of(tracker)
-        if scene.kind == "composed":
-            return view.found.object_size if view.found else None
         lens = lens_of(tracker, view)
+        if scene.kind == "composed" and view.found:
+            return view.found.object_size
         if min(scene.object_size) > 0:
             grown = scene.scale / lens.scale
             return scene.object_size[0] * grown, scene.object_size[1] * grown
@@ -187,19 +187,20 @@ def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool =
     lens = lens_of(tracker, view)
     tidy = None if raw else tidy_for(tracker, view, lens)
     look = Look(view, lens)
-    waiting: deque[tuple[Frame, Picture]] = deque()
+    waiting: deque[tuple[Frame, Picture, Bool[np.ndarray, "h w"] | None, float | None]] = deque()
 
     def frames() -> Iterator[Float[Tensor, "C h w"]]:
         for frame in view.video.whole_frames():
             picture = view.picture(frame)
-            waiting.append((frame, picture))
-            yield look(picture)
+            shown = look(picture)
+            waiting.append((frame, picture, look.foreground, look.brighter))
+            yield shown
 
     for tracks in stream(tracker, frames(), masks):
-        frame, picture = waiting.popleft()
+        frame, picture, foreground, brighter = waiting.popleft()
         seen = lens.to_original(tracks)
         in_view = replace(tidy.step(seen, picture), dropped=tracks.dropped) if tidy else seen
-        yield Step(frame, view.to_frame(in_view, frame), in_view, look.foreground, look.brighter)
+        yield Step(frame, view.to_frame(in_view, frame), in_view, foreground, brighter)
 
 
 class Look:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import islice
 
 from scalor.camera import CameraCheck, CameraMotion, check_camera, estimate_motion
-from scalor.camera.stabilised import StabilisedSource, mosaic_of
+from scalor.camera.stabilised import StabilisedSource, stabilise
 from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
 from scalor.still.background import Background
@@ -18,7 +18,6 @@ from scalor.still.survey import Survey, survey
 from scalor.tracks import Tracks
 from scalor.video.lens import Lens
 from scalor.video.reading import Video
-from scalor.video.selection import Selection
 from scalor.video.shrinking import shrunken_size
 from scalor.video.sources import Frame, Picture
 
@@ -84,7 +83,7 @@ def look_at(video: Video, object_size: tuple[float, float] | None = None, camera
     """Look at a video before it is tracked: does its camera move, what is its background, what moves before it?
 
     `object_size`, height and width in pixels, is taken for granted where it is given; so is a camera that stands still,
-    if it may not move. Takes seconds, unless the camera moves: then all of the video is read once more.
+    if it may not move. Takes seconds, unless the camera moves: then all of the video is read three times.
     """
     if len(list(islice(video, 2))) < 2:
         return VideoView(video, video, None, None, None)
@@ -95,13 +94,11 @@ def look_at(video: Video, object_size: tuple[float, float] | None = None, camera
         estimated = estimate_motion(video)
         if estimated.reliable:
             motion = estimated
-            steady = Video(StabilisedSource(video, motion, mosaic_of(video, motion)), Selection())
+            steady = stabilise(video, motion)
     background = Background.of(steady)
     try:
         found = survey(steady, background, object_size)
     except InputError:
-        if object_size is not None:
-            raise
         found = None  # nothing moves: there is nothing to follow, and the report says so
     return VideoView(video, steady, background, found, camera, motion)
 
@@ -164,10 +161,10 @@ def universal_contrast(found: Survey | None) -> float:
 
 def slots_for(view: VideoView, model: ModelConfig, scene: SceneConfig) -> int | None:
     """How many objects to make room for in a whole video; None: as many as the weights were trained with."""
-    if scene.kind == "composed":
+    if is_universal(scene):
         objects = 0.0 if view.found is None else view.found.objects
         return min(MOST_SLOTS, SPARE_SLOTS + math.ceil(SLOTS_PER_OBJECT * objects))
     if scene.kind != "footage":
         return None
-    seen = shrunken_size(view.steady.size, scene.scale, scene.stretch)
+    seen = shrunken_size(view.steady.size, scene.scale * resolution(scene, view.steady), scene.stretch)
     return math.ceil(model.slots * max(1.0, math.prod(seen) / math.prod(scene.frame) / SPARSER))

@@ -11,6 +11,7 @@ from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.fitting.comparing import LabelFreeScore
 from scalor.training import checkpoint
+from scalor.video.viewing import VideoView
 
 from .conftest import Say
 
@@ -58,6 +59,25 @@ def test_universal_weights_are_refined_and_compared_without_labels(say: Say, fil
     document = say("track", film, "--weights", "mine", "--json").document
     assert document["frames"] == 40
     assert document["health"]["verdict"] in ("good", "doubtful", "not to be trusted")
+
+
+def test_a_refinement_goes_on_with_its_own_part_of_the_video(
+    say: Say, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = []
+
+    def watched(view: VideoView, tracker: object) -> LabelFreeScore:
+        parts.append(view.video.selection.region)
+        return LabelFreeScore(1.0, 1.0, 1.0)
+
+    monkeypatch.setattr("scalor.cli.fitting.label_free_score", watched)
+    region = ["--region", "0", "0", "64", "40"]
+    assert say("fit", film, "--out", "mine", *REFINED, *region).code == 0
+    assert say("fit", film, "--out", "mine", "--resume", "--device", "cpu").code == 0
+    assert parts == [(0, 0, 64, 40)] * 4
+    assert (
+        "--weights is given with --resume" in say("fit", film, "--out", "mine", "--resume", "--weights", "a").complaint
+    )
 
 
 def test_a_refinement_that_does_not_help_is_not_kept(say: Say, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
 from scalor.still.survey import Survey
-from scalor.video import open_video
+from scalor.tracks import Tracks
+from scalor.video import Video, open_video
 from scalor.video.viewing import (
     MOST_ASPECT,
     MOST_PIXELS,
@@ -83,6 +85,34 @@ def test_there_are_more_slots_than_objects_were_counted(view: VideoView) -> None
     assert slots_for(view, UNIVERSAL, COMPOSED) == 24 + int(np.ceil(3 * view.found.objects))  # type: ignore[union-attr]
     assert slots_for(replace(view, found=found(9, 9, objects=5_000)), UNIVERSAL, COMPOSED) == 1024
     assert slots_for(view, UNIVERSAL, SceneConfig()) is None
+
+
+def test_refined_weights_have_as_many_slots_as_universal_ones(view: VideoView) -> None:
+    refined = SceneConfig(kind="footage", scale=0.5, object_size=(20.0, 10.0))
+    assert slots_for(view, UNIVERSAL, refined) == slots_for(view, UNIVERSAL, COMPOSED)
+
+
+def test_a_moving_camera_is_followed_and_boxes_come_back_to_the_frame(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = ndimage.gaussian_filter(rng.normal(size=(160, 300, 3)), (2, 2, 0))
+    scene = ((noise - noise.min()) / np.ptp(noise) * 255).astype(np.uint8)
+    np.save(tmp_path / "pan.npy", np.stack([scene[10:150, 2 * t : 200 + 2 * t] for t in range(40)]))
+    view = look_at(open_video(tmp_path / "pan.npy"))
+    assert view.camera is not None
+    assert view.camera.moves
+    assert view.motion is not None
+    assert view.steady.size[1] > 260
+    frames = list(view.video.whole_frames())
+    one, box = np.zeros(1, int), np.array([[110.0, 50.0, 130.0, 90.0]])  # rests in the scene
+    at = [
+        view.to_frame(Tracks(one, one, one, box, np.ones(1), one > 0, view.steady.size), frame).box[0, 0]
+        for frame in frames[::10]
+    ]
+    assert np.diff(at) == pytest.approx([-20] * 3, abs=0.5)
+    inside = view.picture(frames[0])[20:-20, 20:150].astype(float)
+    assert np.abs(inside - view.picture(frames[-1])[20:-20, 20:150]).mean() < 8
+    fewer = Video(view.steady._source, replace(view.steady.selection, stride=4))
+    assert sum(1 for _ in fewer) == 10
 
 
 def test_a_fitted_model_sees_the_same_camera_alike_at_any_resolution(view: VideoView) -> None:
