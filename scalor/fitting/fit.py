@@ -33,8 +33,23 @@ def prepare(
     sources: Sequence[str], folder: Path, part: Selection, said: Choice, fps: float, change: Callable[[Config], Config]
 ) -> Prepared:
     """Survey the videos, choose settings, let them be changed, keep the frames in the folder."""
-
     views = [look_at(open_video(source, replace(part, stride=1), fps), said.object_size) for source in sources]
+    check_views(views)
+    found = views[0].found
+    assert found is not None
+    shortest = min(first_frames(view.steady, LARGEST_STRIDE * LENGTH) for view in views)
+    config = change(choose(found, said, views[0].steady.size, shortest, str(folder / FOOTAGE_FILE)))
+    strided = [at_stride(view, config.scene.stride) for view in views]
+    for view in strided:
+        check_length(view.steady, config.scene.length)
+    frames = reduce(Frames.beside, (keep(view, config) for view in strided))
+    frames.check(config.scene)
+    save(frames, folder / FOOTAGE_FILE)
+    return Prepared(config, found, len(frames.frames))
+
+
+def check_views(views: Sequence[VideoView]) -> None:
+    """Refuse videos in which nothing moves, and videos of several sizes."""
     for view in views:
         if view.found is None:
             raise InputError(
@@ -47,17 +62,6 @@ def prepare(
                 f"{view.video.name} has {one[1]}x{one[0]} pixels and {views[0].video.name} {first[1]}x{first[0]}: fit "
                 "videos of one size together, or one after the other."
             )
-    found = views[0].found
-    assert found is not None
-    shortest = min(first_frames(view.steady, LARGEST_STRIDE * LENGTH) for view in views)
-    config = change(choose(found, said, views[0].steady.size, shortest, str(folder / FOOTAGE_FILE)))
-    strided = [at_stride(view, config.scene.stride) for view in views]
-    for view in strided:
-        check_length(view.steady, config.scene.length)
-    frames = reduce(Frames.beside, (keep(view, config) for view in strided))
-    frames.check(config.scene)
-    save(frames, folder / FOOTAGE_FILE)
-    return Prepared(config, found, len(frames.frames))
 
 
 def at_stride(view: VideoView, stride: int) -> VideoView:

@@ -19,7 +19,7 @@ from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.data.footage import Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
-from scalor.fitting.fit import FOOTAGE_FILE, check_length
+from scalor.fitting.fit import FOOTAGE_FILE, check_length, check_views
 from scalor.fitting.keeping import keep, save
 from scalor.schedule import anneals
 from scalor.training import checkpoint
@@ -77,18 +77,8 @@ def prepare(
         raise InputError(f"weights is {wish.weights!r}: refine universal weights, such as any, or a model fitted so.")
     selection = replace(part, stride=wish.stride or part.stride)
     views = [look_at(open_video(source, selection, fps), wish.object_size) for source in sources]
+    check_views(views)
     for view in views:
-        if view.found is None:
-            raise InputError(
-                f"{view.video.name} shows nothing that moves: choose another part of it with --start, --end or "
-                "--region, or say --object-size if the objects are very small."
-            )
-        if view.steady.size != views[0].steady.size:
-            raise InputError(
-                f"{view.video.name} is seen at {view.steady.size[1]}x{view.steady.size[0]} pixels and "
-                f"{views[0].video.name} at {views[0].steady.size[1]}x{views[0].steady.size[0]}: fit videos of one size "
-                "together, or one after the other."
-            )
         check_length(view.steady, LONGEST)
     config = settings(start.model, views[0], selection.stride, str(folder / FOOTAGE_FILE), wish)
     frames = reduce(Frames.beside, (keep(view, config) for view in views))

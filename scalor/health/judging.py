@@ -338,7 +338,7 @@ def camera_moves(facts: Facts, camera: str | None, motion: float | None) -> Meas
         "px a frame",
         level,
         f"The camera is {word}{moved}.",
-        "Everything here needs a camera that stands still: stabilise the video first, or choose a part where it does.",
+        "The motion was not compensated: leave --region out, which switches that off, or choose a part without motion.",
     )
 
 
