@@ -170,6 +170,7 @@ class SceneConfig:
     )
     video_size: tuple[int, int] = setting((0, 0), "footage: height and width of the video; 0: not known")
     stride: int = setting(1, "footage: frames of the video from one frame to the next")
+    recorded: int = setting(0, "composed: clips that are made beforehand and go through a real H.264 encoder")
     contrast: float = setting(1.0, "footage: how many times stronger than in the video things differ from the scene")
     zoom: float = setting(1.0, "footage: clips are shown up to this many times larger or smaller")
 
@@ -206,6 +207,12 @@ class SceneConfig:
             "scene.perspective",
             self.perspective,
             "both must be finite, and one of them positive",
+        )
+        require(
+            self.recorded == 0 or (self.recorded > 0 and self.kind == "composed"),
+            "scene.recorded",
+            self.recorded,
+            "it must be 0 or, for composed scenes, positive",
         )
         require(self.stride > 0, "scene.stride", self.stride, "it must be at least 1")
         for name in ("contrast", "zoom"):

@@ -453,4 +453,4 @@ def any_video() -> Config:
         clip_object=3.0,
         lesson=0.02,
     )
-    return Config(model, scene, scene, train)
+    return Config(model, replace(scene, recorded=512), scene, train)

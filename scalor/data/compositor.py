@@ -9,6 +9,7 @@ N things, B clips, T frames, H by W pixels, windows of S by S pixels.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,9 +22,10 @@ from scalor.data import bodies, disturbances
 from scalor.data.bodies import Build
 from scalor.data.clip import Clip, Truth
 from scalor.data.footage import with_still
-from scalor.data.hashing import between, fold, key, uniform
+from scalor.data.hashing import between, fold, key, uniform, whole
 from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.paths import Paths, paths
+from scalor.data.recorded import AT_ONCE, RecordedClips
 
 RADIUS = 19
 """Of the windows that things are drawn in, pixels."""
@@ -33,7 +35,11 @@ ENOUGH = 0.4
 """A thing of whose pixels so many show is seen as well as one of which all do."""
 DIVIDING = 0.35
 """Share of the clips in which some things divide."""
-CAST, STILL = 0xCA57, 0x571F
+LAST_NUMBER = 2**31 - 1
+"""Of clips; recorded ones are counted back from it."""
+RECORDED = 0.3
+"""Share of the clips that come from the bank of recorded ones, where there is one."""
+CAST, STILL, BANK = 0xCA57, 0x571F, 0xBA4C
 COUNT, GHOSTS, GHOST, FAINT, GREY, INVERTED, DIVIDE, WHEN, WAY, BARS, BAR, WIDTH, UPRIGHT = range(13)
 SHADE, DEEP, AWAY_X, AWAY_Y = range(20, 24)
 
@@ -45,8 +51,24 @@ class Compositor:
         self.config, self.seed, self.split, self.device = config, seed, split, device
         self.noise = disturbances.NoiseBank(device)
         self.cosines = disturbances.cosines(device)
+        self.bank = RecordedClips(self._uncompressed(config.recorded), seed) if config.recorded else None
 
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
+        """Clips of these numbers; some of them are from the bank of recorded clips."""
+        clip = self.compose(index, length)
+        if self.bank is None:
+            return clip
+        keys = fold(key(self.seed, self.split, index), BANK)
+        return self.bank.replace(clip, uniform(keys, 0) < RECORDED, whole(keys, 1, len(self.bank)))
+
+    def _uncompressed(self, count: int) -> Iterator[Clip]:
+        """Clips for the bank: those of the last numbers, which no training comes to."""
+        for first in range(0, count, AT_ONCE):
+            number = torch.arange(first, min(first + AT_ONCE, count), device=self.device)
+            yield self.compose(LAST_NUMBER - number, self.config.length, compress=False)
+
+    def compose(self, index: Int[Tensor, " B"], length: int, compress: bool = True) -> Clip:
+        """Draw clips; `compress`: some of them with the losses of a video codec."""
         config = self.config
         clip = key(self.seed, self.split, index)
         number = torch.arange(config.objects[1], device=self.device)[:, None]
@@ -65,7 +87,7 @@ class Compositor:
         drawn = self.draw(clip, looks, body, ways, torch.cat([alive[..., :length], ghost[..., None]], 2), scene, tone)
         left = between(fold(clip, STILL), FAINT, 0.3, 1.3).clamp(max=1)[:, None, None, None]
         still = torch.lerp(scene, drawn.frames[:, -1], left)
-        return self.seen(clip, drawn, still, length)
+        return self.seen(clip, drawn, still, length, compress)
 
     def count(self, clip: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
         """How many things a clip has."""
@@ -167,7 +189,9 @@ class Compositor:
         spot = (1.4 - across[..., None, :].square() - down[..., :, None].square()).clamp(0, 1)
         return depth[:, None, None, None] * spot
 
-    def seen(self, clip: Int[Tensor, "B"], drawn: Clip, still: Float[Tensor, "B 3 H W"], length: int) -> Clip:
+    def seen(
+        self, clip: Int[Tensor, "B"], drawn: Clip, still: Float[Tensor, "B 3 H W"], length: int, compress: bool
+    ) -> Clip:
         """The frames through a camera, beside the empty scene through the same one."""
         keys = fold(clip, STILL)
         truth = cut(drawn.truth, length)
@@ -176,7 +200,8 @@ class Compositor:
         pictures = disturbances.blurred(clip, torch.cat([drawn.frames[:, :length], still[:, None]], 1))
         frames, still = pictures[:, :length], pictures[:, length:]
         frames = frames + self.noise(clip, length, self.config.frame)
-        frames = disturbances.compressed(clip, frames, self.cosines)
+        if compress:
+            frames = disturbances.compressed(clip, frames, self.cosines)
         both = torch.cat([frames, still], 1).clamp(0, 1)
         grey, inverted = (uniform(keys, draw)[:, None, None, None, None] < 0.35 for draw in (GREY, INVERTED))
         both = torch.where(grey, both.mean(2, keepdim=True), both)

@@ -26,10 +26,13 @@ RESTING = 0.12
 """Share of the things that do not move at all."""
 MEETING = 0.4
 """Share of the pairs that meet."""
+COMPANIONS, BESIDE = 0.3, (0.5, 1.2)
+"""Share of the clips in which pairs move side by side, and how far apart they are, in sizes."""
 MARGIN = 8.0
 """Pixels around the view in which things may be when they pass their place."""
 PATH, STEP = 0x9A7B, 0x57E9
 KIND, MIX, SPEED, OWN_SPEED, REST, HEADING, MEET, X, Y, WHEN, PERIOD, PHASE, TURN, PUSH_X, PUSH_Y = range(15)
+TOGETHER, APART, ASIDE = range(15, 18)
 
 
 class Paths(NamedTuple):
@@ -50,6 +53,9 @@ def paths(
     count = len(keys)
     scene, own = fold(clip, PATH), fold(keys, PATH)
     number = torch.arange(count, device=keys.device)[:, None]
+    aside = companions(clip, own, side, number)
+    joined = aside.ne(0).any(-1)
+    own, side = torch.where(joined, own.roll(1, 0), own), torch.where(joined, side.roll(1, 0), side)
     pair = fold(fold(clip, PATH), number // 2 + 1)  # [N, B]: the two things 2k and 2k + 1 share it
     times = torch.arange(length, device=keys.device)
     each = fold(fold(own[..., None], STEP), times)  # [N, B, T]
@@ -61,7 +67,7 @@ def paths(
     turns = torch.zeros_like(side)
     for one, turn in enumerate(TURNS):
         turns = torch.where(kind == one, turn, turns)
-    meets = uniform(pair, MEET) < MEETING
+    meets = (uniform(pair, MEET) < MEETING) & ~joined & ~joined.roll(-1, 0)
     away = between(own, TURN, 0.2, 0.8) * (number % 2)  # one of a pair comes from another side
     first = uniform(torch.where(meets, pair, own), HEADING) + torch.where(meets, away, 0)
     together = uniform(scene, HEADING) + 0.05 * normal(own, HEADING)
@@ -86,5 +92,16 @@ def paths(
         [between(lead, draw, -MARGIN, room + MARGIN) for draw, room in ((X, frame[1]), (Y, frame[0]))], -1
     )
     beside = torch.stack([normal(own, X), normal(own, Y)], -1) * (0.35 * side)[..., None]
-    place = place + torch.where(meets[..., None], beside, 0)
+    place = place + torch.where(joined[..., None], aside, torch.where(meets[..., None], beside, 0))
     return Paths(place[:, :, None] + passed - at_that_time, heading, pace * (speed > 0)[..., None])
+
+
+def companions(
+    clip: Int[Tensor, "B"], own: Int[Tensor, "N B"], side: Float[Tensor, "N B"], number: Int[Tensor, "N 1"]
+) -> Float[Tensor, "N B 2"]:
+    """Where the second of each pair is beside the first, with which it moves; 0 for all that move by themselves."""
+    together = (uniform(fold(clip, PATH), TOGETHER) < COMPANIONS) & (number % 2 == 1)
+    together = together & (uniform(own, TOGETHER) < 0.7)
+    angle = 2 * math.pi * uniform(own, ASIDE)
+    far = side * between(own, APART, *BESIDE) * together
+    return torch.stack([far * angle.cos(), far * angle.sin()], -1)

@@ -10,7 +10,7 @@ from scalor.data import bodies
 from scalor.data.clip import Clip
 from scalor.data.compositor import Compositor, Division
 from scalor.data.disturbances import NoiseBank, compressed, cosines, light, scenes
-from scalor.data.hashing import key
+from scalor.data.hashing import fold, key
 from scalor.data.paths import paths
 from scalor.data.scenes import Scenes
 
@@ -161,3 +161,14 @@ def test_noise_is_normal_and_of_the_clips_own_strength() -> None:
 def test_fewer_objects_can_be_asked_for() -> None:
     few = Scenes(replace(CONFIG, objects=(1, 2)), seed=0).clips(0, 6, length=2)
     assert few.truth.id.shape[-1] == 2
+
+
+def test_companions_keep_their_distance_and_others_do_not() -> None:
+    clip = key(0, "train", torch.arange(400))
+    keys = fold(clip, torch.arange(2)[:, None])
+    centre = paths(clip, keys, torch.full((2, 400), 10.0), 12, (64, 64)).centre
+    apart = (centre[0] - centre[1]).norm(dim=-1)
+    together = (apart - apart[:, :1]).abs().amax(1) < 1e-3
+    far = apart[together, 0] / 10
+    assert 0.15 < float(together.float().mean()) < 0.35
+    assert float((far < 1.25).float().mean()) > 0.8, "things that rest are also always equally far apart"
