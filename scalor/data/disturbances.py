@@ -13,11 +13,13 @@ from torch.nn.functional import affine_grid, conv2d, grid_sample, interpolate, p
 from scalor.data.hashing import between, fold, normal, uniform
 
 SCENE, CAMERA = 0x5CE7, 0xCA3E
-TONE, WAVE, EDGE, GRAIN, TINT, FLICKER, DRIFT, STEP, WHEN, SHIMMER, SHAKE, BLUR, NOISE, CODEC, FLUTTER = range(15)
+TONE, WAVE, EDGE, GRAIN, TINT, FLICKER, DRIFT, STEP, WHEN, SHIMMER, SHAKE, BLUR, NOISE, CODEC, FLUTTER, WIDTH = range(
+    16
+)
 GRIDS = (3, 6, 12, 40)
 """Sides of the grids of random numbers that a scene is the sum of, coarse to fine."""
-EDGES = 3
-"""Straight edges in a scene, at most."""
+EDGES, LINES = 3, 3
+"""Straight edges and thin lines (tape, cables, poles) in a scene, at most."""
 BLOCK = 8
 """Side of the squares that are compressed together, pixels."""
 NOISE_SIDE = 256
@@ -35,7 +37,7 @@ def scenes(clip: Int[Tensor, "B"], frame: tuple[int, int]) -> tuple[Float[Tensor
         tinted = 0.4 * uniform(draws, TINT).square()
         picture = picture + (strong[:, None, None, None] * 2 * (grey + tinted[:, None, None, None] * coloured))
     rows, columns = (torch.arange(side, device=clip.device) + 0.5 for side in frame)
-    for edge in range(EDGES):
+    for edge in range(EDGES + LINES):
         draws = fold(keys, 0x100 + edge)
         heading = 2 * math.pi * uniform(draws, TINT)
         right_angled = uniform(draws, GRAIN) < 0.6
@@ -43,9 +45,13 @@ def scenes(clip: Int[Tensor, "B"], frame: tuple[int, int]) -> tuple[Float[Tensor
         place = between(draws, WHEN, -0.45, 0.45) * max(frame)
         across = (columns - frame[1] / 2) * heading.cos()[:, None]  # [B, W]
         down = (rows - frame[0] / 2) * heading.sin()[:, None]
-        inside = (across[:, None, :] + down[:, :, None] - place[:, None, None]).sigmoid()[:, None]
+        beyond = across[:, None, :] + down[:, :, None] - place[:, None, None]
+        inside, strength = beyond.sigmoid(), 0.12 * (uniform(draws, EDGE) < 0.5)
+        if edge >= EDGES:
+            half = between(draws, WIDTH, 0.4, 1.8)[:, None, None]
+            inside, strength = (2 * (half - beyond.abs())).sigmoid(), 0.25 * (uniform(draws, EDGE) < 0.25)
+        inside = inside[:, None]
         tint = torch.stack([normal(draws, EDGE) + 0.3 * normal(draws, 20 + channel) for channel in range(3)], 1)
-        strength = 0.12 * (uniform(draws, EDGE) < 0.5)
         picture = picture + inside * (strength[:, None] * tint)[..., None, None]
     return picture.clamp(0, 1), tone
 
