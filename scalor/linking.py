@@ -20,6 +20,8 @@ COLOUR_GATE = 0.2
 """So is one whose colour differs by more."""
 COLOUR_WEIGHT = 3.0
 """How many sizes of an object a whole colour is worth."""
+SIZE_WEIGHT = 0.5
+"""How many sizes of an object a size e times as large is worth, where sizes are compared."""
 PATIENCE = 2
 """Frames that a track goes on without a detection, where nothing hides objects for long."""
 EARLY = 5
@@ -61,6 +63,8 @@ class Habits:
     shrink_rate: float | None = None
     """and of a smaller size, where that is less: what hides a part of an object makes it look smaller, nothing makes it
     look larger."""
+    size_gate: float = math.inf
+    """Largest difference between the logarithms of the sizes of a track and its detection, along either side."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,14 @@ class Linker:
         """The detection of each track, -1 for none."""
         away = centre_distances(motion[:, :, 0], centres(found.box)) / self.unit
         unlike = np.abs(self.followed.colour[:, None] - found.colour).max(-1)
-        return assign(np.where((away <= GATE) & (unlike <= COLOUR_GATE), away + COLOUR_WEIGHT * unlike, np.inf))
+        cost = away + COLOUR_WEIGHT * unlike
+        allowed = (away <= GATE) & (unlike <= COLOUR_GATE)
+        if math.isfinite(self.habits.size_gate):
+            size = np.log((found.box[:, 2:] - found.box[:, :2]).clip(min=1))
+            other_size = np.abs(np.log(self.followed.size.clip(min=1))[:, None] - size).max(-1)
+            allowed &= other_size <= self.habits.size_gate
+            cost += SIZE_WEIGHT * other_size
+        return assign(np.where(allowed, cost, np.inf))
 
     def go_on(self, motion: Motion, spread: Spread, found: Detections, partner: Int[np.ndarray, " K"]) -> Followed:
         """The tracks, moved to their detections; those without may be at their end."""

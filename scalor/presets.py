@@ -438,7 +438,7 @@ def any_video() -> Config:
         size_range=0.75,
         memory=False,
         inertia=True,
-        birth_presence=0.75,
+        birth_presence=0.5,
         still=True,
         sigma=0.2,
     )

@@ -9,6 +9,7 @@ And with all files that the command writes:
 ...     health = track_video(load_for(view, "any"), view, results)
 """
 
+import math
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -29,12 +30,13 @@ from scalor.health import Health, HealthMonitor
 from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
-from scalor.perspective import Perspective, sizes_at
+from scalor.perspective import sizes_at
 from scalor.still.background import Background
 from scalor.still.foreground import ForegroundTest, to_floats
+from scalor.still.survey import Survey
 from scalor.tracks import Tracks, join_tracks
 from scalor.training import checkpoint
-from scalor.video.identity import Identities, without_doubles
+from scalor.video.identity import LAG, LIKELY, Identities, believable, without_doubles
 from scalor.video.lens import Lens
 from scalor.video.reading import open_video
 from scalor.video.selection import Selection
@@ -45,6 +47,10 @@ from scalor.video.viewing import VideoView, is_universal, lens_for, look_at, slo
 
 LEAST_AREA = 0.12
 """Of a typical object's box, at its place: what is smaller is no object but a piece of something that flutters."""
+CERTAIN = 0.4
+"""Confidence of a survey from which on the typical size is taken to be known."""
+SHORTEST_LAG, MOST_WAITING = 4, 2**28
+"""Frames, and bytes of pictures, that wait to be decided."""
 PROPOSING = 3
 """One in so many slots of universal weights may be filled in one frame after the first."""
 WIDEST_LOOK = 320
@@ -185,22 +191,45 @@ def lens_of(tracker: Streaming, view: VideoView) -> Lens:
 def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool = False) -> Iterator[Step]:
     """Every frame with its whole picture, and what was seen in it."""
     lens = lens_of(tracker, view)
-    tidy = None if raw else tidy_for(tracker, view, lens)
+    tidy = None if raw else tidy_for(tracker, view, lens, lag_for(view))
     look = Look(view, lens)
-    waiting: deque[tuple[Frame, Picture, Bool[np.ndarray, "h w"] | None, float | None]] = deque()
+    shown: deque[Shown] = deque()
+    undecided: deque[Shown] = deque()
 
     def frames() -> Iterator[Float[Tensor, "C h w"]]:
         for frame in view.video.whole_frames():
             picture = view.picture(frame)
-            shown = look(picture)
-            waiting.append((frame, picture, look.foreground, look.brighter))
-            yield shown
+            seen = look(picture)
+            shown.append(Shown(frame, picture, look.foreground, look.brighter))
+            yield seen
+
+    def steps(decided: Iterable[Tracks]) -> Iterator[Step]:
+        for in_view in decided:
+            one = undecided.popleft()
+            yield Step(one.frame, view.to_frame(in_view, one.frame), in_view, one.foreground, one.brighter)
 
     for tracks in stream(tracker, frames(), masks):
-        frame, picture, foreground, brighter = waiting.popleft()
+        undecided.append(shown.popleft())
         seen = lens.to_original(tracks)
-        in_view = replace(tidy.step(seen, picture), dropped=tracks.dropped) if tidy else seen
-        yield Step(frame, view.to_frame(in_view, frame), in_view, foreground, brighter)
+        yield from steps(tidy.step(seen, undecided[-1].picture) if tidy else [seen])
+    if tidy:
+        yield from steps(tidy.finish())
+
+
+def lag_for(view: VideoView) -> int:
+    """Frames to wait before one is decided; fewer of large pictures, which are held in memory as long."""
+    size = 3 * math.prod(view.video.full_size) * (1 if view.motion is None else 2)
+    return max(SHORTEST_LAG, min(LAG, MOST_WAITING // size))
+
+
+class Shown(NamedTuple):
+    """A frame that a tracker was shown."""
+
+    frame: Frame
+    picture: Picture
+    """Of the steady video."""
+    foreground: Bool[np.ndarray, "h w"] | None
+    brighter: float | None
 
 
 class Look:
@@ -241,40 +270,49 @@ class Tidy:
         self,
         object_size: tuple[float, float],
         lens: Lens,
-        test: ForegroundTest | None = None,
-        perspective: Perspective | None = None,
-        least_area: float = 0.0,
+        found: Survey | None = None,
+        lag: int = LAG,
     ) -> None:
-        """`object_size`: typical height and width, pixels of the video; `test`: what stands out from its background,
-        without which things are made as strong as the model saw them."""
+        """`object_size`: typical height and width, pixels of the video; `found`: what was measured in the video, for
+        universal weights. `lag`: frames before one is decided."""
         assert lens.background is not None
-        self.object_size, self.lens, self.least_area = object_size, lens, least_area
-        self.perspective = perspective or lens.perspective
+        self.object_size, self.lens, self.found = object_size, lens, found
+        self.perspective = lens.perspective if found is None else found.perspective
         self.background = Background(lens.background.epochs)
         self.sharpen = None
         if lens.scale < 1:  # else the model saw all there is; what is small and faint would not stand out (docs/log.md)
             still, corner = lens.background.still, lens.corners[:2]
             self.sharpen = (
                 Sharpener(still, object_size, corner, lens.contrast)
-                if test is None
-                else Sharpener(still, object_size, corner, 1.0, test)
+                if found is None
+                else Sharpener(still, object_size, corner, 1.0, found.test)
             )
-        self.identities = Identities(object_size, lens.corners)
+        self.identities = Identities(object_size, lens.corners, lag, 0.0 if found is None else LIKELY)
 
-    def step(self, tracks: Tracks, picture: Picture) -> Tracks:
+    def step(self, tracks: Tracks, picture: Picture) -> list[Tracks]:
+        """Take what was seen in the next frame; returns the frames that are decided by now."""
         seen = self.without_doubles(tracks)
         if self.sharpen:
             x0, y0, x1, y1 = self.lens.corners
             behind = self.background.at(picture[y0:y1, x0:x1])
             seen = self.without_doubles(self.sharpen(seen, picture, behind))
-        return self.identities.step(self.large_enough(seen))
+        return self.identities.step(self.believable(seen))
+
+    def finish(self) -> list[Tracks]:
+        """The frames that are left when the video has ended."""
+        return self.identities.finish()
 
     def without_doubles(self, tracks: Tracks) -> Tracks:
         return without_doubles(tracks, self.usual(tracks))
 
-    def large_enough(self, tracks: Tracks) -> Tracks:
-        area = (tracks.box[:, 2:] - tracks.box[:, :2]).prod(1)
-        return tracks.select(area >= self.least_area * self.usual(tracks).prod(1))
+    def believable(self, tracks: Tracks) -> Tracks:
+        """Those that are large enough to be objects, and present enough for their shape."""
+        if self.found is None:
+            return tracks
+        usual = self.usual(tracks)
+        large = (tracks.box[:, 2:] - tracks.box[:, :2]).prod(1) >= LEAST_AREA * usual.prod(1)
+        certainty = min(1.0, self.found.confidence / CERTAIN)
+        return tracks.select(large & believable(tracks, usual, self.found.any_direction, certainty))
 
     def usual(self, tracks: Tracks) -> Float[np.ndarray, "N 2"]:
         """Width and height of a typical object at the place of each."""
@@ -284,16 +322,14 @@ class Tidy:
         return sizes
 
 
-def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:
+def tidy_for(tracker: Streaming, view: VideoView, lens: Lens, lag: int) -> Tidy | None:
     """Where the tracker needs it: a model of a camera that stands still."""
     if not (isinstance(tracker, SCALOR) and tracker.config.still):
         return None
     size = object_size_of(tracker, view)
     if size is None:
         return None
-    if not is_universal(scene_of(tracker)) or view.found is None:
-        return Tidy(size, lens)
-    return Tidy(size, lens, view.found.test, view.found.perspective, LEAST_AREA)
+    return Tidy(size, lens, view.found if is_universal(scene_of(tracker)) else None, lag)
 
 
 def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:
