@@ -1,5 +1,8 @@
 """The Kalman filter is exact, assignments respect their gates, and a number is never given twice."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -166,3 +169,19 @@ def test_numbers_are_never_reused_and_a_detection_has_one(video: list[list[tuple
         assert (now.missed == 0).sum() == len(found)  # every detection has a track, and no two have the same
         given_out |= set(ids)
         gone = given_out - set(ids)
+
+
+def test_where_sizes_are_compared_a_track_does_not_go_on_with_a_thing_of_another_size() -> None:
+    box = np.array([[40.0, 40.0, 60.0, 60.0]])
+    flat = np.array([[40.0, 47.0, 60.0, 53.0]])
+    for gate, ids in ((math.inf, [0]), (1.0, [0, 1])):
+        follow = linker(replace(HABITS, size_gate=gate))
+        follow.step(Detections(box, np.zeros((1, 3))))
+        assert follow.step(Detections(flat, np.zeros((1, 3)))).id.tolist() == ids
+
+
+def test_of_two_detections_at_one_distance_the_one_of_the_same_size_is_taken() -> None:
+    follow = linker(replace(HABITS, size_gate=2.0))
+    follow.step(Detections(np.array([[40.0, 40.0, 60.0, 60.0]]), np.zeros((1, 3))))
+    both = np.array([[40.0, 45.0, 60.0, 55.0], [40.0, 40.0, 60.0, 60.0]])
+    assert follow.step(Detections(both, np.zeros((2, 3)))).detection.tolist() == [1, 0]

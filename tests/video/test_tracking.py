@@ -95,9 +95,8 @@ def test_what_does_not_stand_out_is_dropped_only_where_the_model_saw_less_than_t
     tidy = Tidy((6.0, 6.0), Lens((40, 60), None, scale=scale, background=Background([scene])))
     one = np.zeros(1, int)
     seen = Tracks(one, one, one, np.array([[20.0, 10.0, 26.0, 16.0]]), np.ones(1), one > 0, (40, 60))
-    for _ in range(6):
-        told = tidy.step(seen, scene)
-    assert len(told) == objects
+    told = [one for _ in range(6) for one in tidy.step(seen, scene)] + tidy.finish()
+    assert [len(one) for one in told] == [objects] * 6
 
 
 def test_results_are_written_as_the_video_goes_by(spots: Path, tmp_path: Path) -> None:
