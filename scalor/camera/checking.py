@@ -1,8 +1,7 @@
 """Whether the camera of a video moves, told from a few dozen frames within seconds."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -110,22 +109,7 @@ def _compare(one: Landmarks, other: Landmarks) -> float:
     return shift if moved else min(shift, STILL)
 
 
-def _neighbours(video: Video) -> Iterator[tuple[Picture, Picture]]:
+def _neighbours(video: Video) -> list[tuple[Picture, Picture]]:
     """Pairs of frames that follow each other, spread over the video where it can be searched."""
-    every = replace(video.selection, stride=1)
-    count = video._source.count
-    numbers = range(0) if count is None else every.numbers(count, video.fps)
-    # A picture from the middle is had at once where the file can be searched, and not at all where it cannot.
-    middle = [numbers[len(numbers) // 2] / video.fps] if numbers else []
-    if len(numbers) > 2 * PAIRS and next(iter(video._source.near(middle, every)), None) is not None:
-        for place in range(PAIRS):
-            start = numbers[int((place + 0.5) / PAIRS * (len(numbers) - 2))] / video.fps
-            yield from _pairs(Video(video._source, replace(every, start=start)), 2)
-    else:
-        yield from _pairs(Video(video._source, every), 2 * PAIRS)
-
-
-def _pairs(video: Video, count: int) -> Iterator[tuple[Picture, Picture]]:
-    """The first `count` frames, two by two."""
-    pictures = (frame.picture for frame in islice(video, count))
-    return zip(pictures, pictures, strict=False)
+    pictures = video.sample_runs(PAIRS, 2)
+    return list(zip(pictures[::2], pictures[1::2], strict=False))

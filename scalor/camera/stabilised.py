@@ -55,7 +55,7 @@ class StabilisedSource:
         for frame in islice(self.video.whole_frames(), 0, None, every):
             yield replace(frame, picture=self.picture(frame))
 
-    def near(self, times: Iterable[float], selection: Selection) -> Iterator[Picture]:
+    def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
         return iter(())
 
     def picture(self, frame: Frame) -> Picture:

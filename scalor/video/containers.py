@@ -8,7 +8,7 @@ be regular.
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,8 @@ class Container:
                 f"{math.floor(seconds * 100) / 100} seconds, or copy or export the file again."
             ) from error
 
-    def near(self, times: Iterable[float], selection: Selection) -> Iterator[Picture]:
-        """Key frames where there are enough of them, since nothing else need be decoded to see one.
+    def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
+        """Key frames where there are enough of them, since nothing else need be decoded to see one, and what follows.
 
         Ends early where the file cannot be searched or breaks.
         """
@@ -93,15 +93,13 @@ class Container:
                 target = time if selection.is_before(key) or selection.is_after(key) or key <= now else key
                 if frames is None or key > now:
                     frames = self._from(target)
-                for frame in frames:
+                found = dropwhile(lambda frame: self._seconds(frame, 0) < target - TINY, frames)  # noqa: B023
+                for _ in range(run):
+                    frame = next(found, None)
+                    if frame is None or (frame.height, frame.width) != self._coded_size:
+                        return
                     now = self._seconds(frame, 0)
-                    if now >= target - TINY:
-                        break
-                else:
-                    return
-                if (frame.height, frame.width) != self._coded_size:
-                    return
-                yield _to_picture(frame, reformatter)
+                    yield _to_picture(frame, reformatter)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[InputContainer, VideoStream]]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from glob import glob
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,19 @@ class Video:
                 return np.stack(pictures)
         pictures_in_turn = (self._cropped(frame.picture) for frame in self._source.frames(every))
         return np.stack(_thinned(pictures_in_turn, count))
+
+    def sample_runs(self, count: int, run: int) -> list[Picture]:
+        """So many runs of frames that follow each other, spread over the selected time; the first frames where the
+        video is short or its file cannot be searched."""
+        every = replace(self.selection, stride=1)
+        known = self._source.count
+        numbers = range(0) if known is None else every.numbers(known, self.fps)
+        if len(numbers) > WORTH_SEEKING * count * run:
+            times = [numbers[int((place + 0.5) / count * (len(numbers) - run))] / self.fps for place in range(count)]
+            pictures = [self._cropped(picture) for picture in self._source.near(times, every, run)]
+            if len(pictures) == count * run:
+                return pictures
+        return [self._cropped(frame.picture) for frame in islice(self._source.frames(every), count * run)]
 
     def _cropped(self, picture: Picture) -> Picture:
         if self.selection.region is None:

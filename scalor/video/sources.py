@@ -50,8 +50,8 @@ class Source(Protocol):
         """The frames that a selection takes by time and stride, with their whole pictures."""
         ...
 
-    def near(self, times: Iterable[float], selection: Selection) -> Iterator[Picture]:
-        """Quickly, a picture from about each of these times, in seconds, from early to late."""
+    def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
+        """Quickly, so many pictures in a row from about each of these times, in seconds, from early to late."""
         ...
 
 
@@ -70,10 +70,11 @@ class Stills:
             for index in selection.numbers(self.count, self.fps):
                 yield Frame(picture(index), index, index / self.fps)
 
-    def near(self, times: Iterable[float], selection: Selection) -> Iterator[Picture]:
+    def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
         with self.open() as picture:
             for time in times:
-                yield picture(min(int(time * self.fps), self.count - 1))
+                first = max(0, min(int(time * self.fps), self.count - run))
+                yield from (picture(number) for number in range(first, min(first + run, self.count)))
 
 
 def check_size(size: tuple[int, int], first: tuple[int, int], index: int, name: str) -> None:

@@ -5,6 +5,7 @@
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import islice
@@ -88,14 +89,17 @@ def look_at(video: Video, object_size: tuple[float, float] | None = None, camera
     if len(list(islice(video, 2))) < 2:
         return VideoView(video, video, None, None, None)
     checked = camera_may_move and min(video.size) >= SMALLEST_CHECKED and find_spec("cv2")
-    camera = check_camera(video) if checked else None
     steady, motion = video, None
-    if camera is not None and camera.moves and video.selection.region is None:
-        estimated = estimate_motion(video)
-        if estimated.reliable:
-            motion = estimated
-            steady = stabilise(video, motion)
-    background = Background.of(steady)
+    with ThreadPoolExecutor(1) as beside:
+        # Both take seconds. Few cameras move, so the background before one that stands still is begun at once.
+        early = beside.submit(Background.of, video)
+        camera = check_camera(video) if checked else None
+        if camera is not None and camera.moves and video.selection.region is None:
+            estimated = estimate_motion(video)
+            if estimated.reliable:
+                motion = estimated
+                steady = stabilise(video, motion)
+        background = early.result() if motion is None else Background.of(steady)
     try:
         found = survey(steady, background, object_size)
     except InputError:

@@ -122,6 +122,30 @@ def test_a_sample_jumps_from_key_frame_to_key_frame(tmp_path: Path, monkeypatch:
     assert np.array_equal(video.sample(8, seed=3), video.sample(8, seed=3))
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_runs_of_a_sample_are_frames_that_follow_each_other(
+    name: str, folder: Path, whole: dict[str, list[Frame]]
+) -> None:
+    inside = [frame for frame in whole[name] if 0.5 <= frame.seconds < 3.5]
+    pictures = [frame.picture[8:24].tobytes() for frame in inside]
+    selection = Selection(start=0.5, end=3.5, region=(0, 8, 64, 24))
+    runs = open_video(folder / name, selection).sample_runs(3, 2)
+    places = np.array([pictures.index(picture.tobytes()) for picture in runs]).reshape(3, 2)
+    assert (places[:, 1] == places[:, 0] + 1).all()
+    assert (np.diff(places[:, 0]) > 0).all()
+
+
+def test_runs_of_a_sample_jump_from_key_frame_to_key_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_container(tmp_path / "a.mp4", movie(400), options={"g": "10", "preset": "ultrafast"})
+    pictures = [frame.picture.tobytes() for frame in open_video(path)]
+    video = open_video(path)
+    monkeypatch.setattr(type(video._source), "frames", None)
+    runs = [picture.tobytes() for picture in video.sample_runs(8, 2)]
+    places = [pictures.index(first) for first in runs[::2]]  # of the first frame that looks so
+    assert all(place % 10 == 0 for place in places)
+    assert runs[1::2] == [pictures[place + 1] for place in places]
+
+
 def corner(frames: np.ndarray) -> np.ndarray:
     """The same with a red upper left corner, which shows how a picture lies."""
     frames[:, :16, :24] = (230, 30, 30)
