@@ -12,6 +12,7 @@ The model's own ids are not used: as a reason to link they made things worse. Le
 numbers were chosen on PETS 2009 S2L1, view 1, simulated cells and TUD campus together (docs/log.md).
 """
 
+import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
@@ -46,13 +47,20 @@ class Identities:
     """Gives the tracks of one video lasting ids, `lag` frames later, in memory that does not grow."""
 
     def __init__(
-        self, object_size: tuple[float, float], view: tuple[int, int, int, int], lag: int = LAG, likely: float = 0.0
+        self,
+        object_size: tuple[float, float],
+        view: tuple[int, int, int, int],
+        lag: int = LAG,
+        likely: float = 0.0,
+        any_direction: bool = False,
     ) -> None:
         """`object_size`: typical height and width; `view`: x0, y0, x1, y1 of what is seen; pixels of the video;
-        `likely`: least mean presence of a track."""
+        `likely`: least mean presence of a track; `any_direction`: long things turn, so that their heights and widths
+        may change at once."""
         x0, y0, x1, y1 = view
         self.corner = np.array([x0, y0, x0, y0])
-        self.linker = Linker(object_size, (y1 - y0, x1 - x0), HABITS)
+        habits = replace(HABITS, size_gate=math.inf) if any_direction else HABITS
+        self.linker = Linker(object_size, (y1 - y0, x1 - x0), habits)
         self.lag, self.likely = lag, likely
         self.waiting: deque[Seen] = deque()
         self.lives: dict[int, Life] = {}

@@ -287,7 +287,8 @@ class Tidy:
                 if found is None
                 else Sharpener(still, object_size, corner, 1.0, found.test)
             )
-        self.identities = Identities(object_size, lens.corners, lag, 0.0 if found is None else LIKELY)
+        likely, any_direction = (0.0, False) if found is None else (LIKELY, found.any_direction)
+        self.identities = Identities(object_size, lens.corners, lag, likely, any_direction)
 
     def step(self, tracks: Tracks, picture: Picture) -> list[Tracks]:
         """Take what was seen in the next frame; returns the frames that are decided by now."""

@@ -134,6 +134,15 @@ def test_a_gap_longer_than_the_wait_is_not_filled() -> None:
     assert {int(number) for now in told for number in now.id} == {0}
 
 
+@pytest.mark.parametrize(("any_direction", "objects"), [(True, 1), (False, 2)])
+def test_a_long_thing_that_turns_at_once_keeps_its_id_where_things_lie_in_any_direction(
+    any_direction: bool, objects: int
+) -> None:
+    video = [tracks((0, 200.0, 150.0), size=(8.0, 60.0) if t < 20 else (60.0, 8.0)) for t in range(40)]
+    identities = Identities((40.0, 40.0), (0, 0, FRAME[1], FRAME[0]), any_direction=any_direction)
+    assert len({int(number) for now in decided(identities, video) for number in now.id}) == objects
+
+
 def test_a_track_that_the_model_doubts_is_not_reported() -> None:
     doubted = [replace(tracks((0, 100.0 + t, 100.0)), presence=np.array([LIKELY - 0.05])) for t in range(30)]
     for likely, objects in ((LIKELY, 0), (0.0, 1)):
