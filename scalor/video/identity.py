@@ -30,8 +30,9 @@ SAME_PLACE = 0.4
 INSIDE = 0.7
 """and so do those that share at least this much of the smaller one."""
 HABITS = Habits(patience=20, reported=0, size_rate=0.3, shrink_rate=0.1, size_gate=1.2)
-PROOF = 4
-"""Detections that it takes to believe in an object; fewer where the video has fewer frames."""
+PROOF, PROOF_SECONDS = 4, 0.3
+"""Detections that it takes to believe in an object: at least so many, and those of so long a time; fewer where the video
+has fewer frames."""
 LAG = 20
 """Frames between a frame and the one at which it is decided: as long as a hidden object is waited for."""
 PREDICTED_PRESENCE = 0.3
@@ -53,15 +54,17 @@ class Identities:
         lag: int = LAG,
         likely: float = 0.0,
         any_direction: bool = False,
+        fps: float = 0.0,
     ) -> None:
         """`object_size`: typical height and width; `view`: x0, y0, x1, y1 of what is seen; pixels of the video;
         `likely`: least mean presence of a track; `any_direction`: long things turn, so that their heights and widths
-        may change at once."""
+        may change at once; `fps`: frames a second that `step` is given."""
         x0, y0, x1, y1 = view
         self.corner = np.array([x0, y0, x0, y0])
         habits = replace(HABITS, size_gate=math.inf) if any_direction else HABITS
         self.linker = Linker(object_size, (y1 - y0, x1 - x0), habits)
         self.lag, self.likely = lag, likely
+        self.proof = max(PROOF, min(round(PROOF_SECONDS * fps), lag // 2))
         self.waiting: deque[Seen] = deque()
         self.lives: dict[int, Life] = {}
         self.reported = 0
@@ -80,7 +83,7 @@ class Identities:
             middle = (tracks.box[row, :2] + tracks.box[row, 2:]) / 2
             life = self.lives.setdefault(number, Life())
             life.add(now, middle, linked.size[track], float(tracks.presence[row]))
-            life.believed |= len(life.times) >= min(PROOF, now + 1) and life.mean_presence >= self.likely
+            life.believed |= life.count >= min(self.proof, now + 1) and life.mean_presence >= self.likely
         self.waiting.append(Seen(now, packed(tracks), row_of))
         return list(self.decided(now - self.lag))
 

@@ -191,7 +191,7 @@ def lens_of(tracker: Streaming, view: VideoView) -> Lens:
 def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool = False) -> Iterator[Step]:
     """Every frame with its whole picture, and what was seen in it."""
     lens = lens_of(tracker, view)
-    tidy = None if raw else tidy_for(tracker, view, lens, lag_for(view))
+    tidy = None if raw else tidy_for(tracker, view, lens)
     look = Look(view, lens)
     shown: deque[Shown] = deque()
     undecided: deque[Shown] = deque()
@@ -272,9 +272,10 @@ class Tidy:
         lens: Lens,
         found: Survey | None = None,
         lag: int = LAG,
+        fps: float = 0.0,
     ) -> None:
         """`object_size`: typical height and width, pixels of the video; `found`: what was measured in the video, for
-        universal weights. `lag`: frames before one is decided."""
+        universal weights; `lag`: frames before one is decided; `fps`: frames a second."""
         assert lens.background is not None
         self.object_size, self.lens, self.found = object_size, lens, found
         self.perspective = lens.perspective if found is None else found.perspective
@@ -288,7 +289,7 @@ class Tidy:
                 else Sharpener(still, object_size, corner, 1.0, found.test)
             )
         likely, any_direction = (0.0, False) if found is None else (LIKELY, found.any_direction)
-        self.identities = Identities(object_size, lens.corners, lag, likely, any_direction)
+        self.identities = Identities(object_size, lens.corners, lag, likely, any_direction, fps)
 
     def step(self, tracks: Tracks, picture: Picture) -> list[Tracks]:
         """Take what was seen in the next frame; returns the frames that are decided by now."""
@@ -323,14 +324,15 @@ class Tidy:
         return sizes
 
 
-def tidy_for(tracker: Streaming, view: VideoView, lens: Lens, lag: int) -> Tidy | None:
+def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:
     """Where the tracker needs it: a model of a camera that stands still."""
     if not (isinstance(tracker, SCALOR) and tracker.config.still):
         return None
     size = object_size_of(tracker, view)
     if size is None:
         return None
-    return Tidy(size, lens, view.found if is_universal(scene_of(tracker)) else None, lag)
+    found = view.found if is_universal(scene_of(tracker)) else None
+    return Tidy(size, lens, found, lag_for(view), view.steady.fps / view.video.selection.stride)
 
 
 def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:

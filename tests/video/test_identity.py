@@ -185,6 +185,15 @@ def test_a_blip_is_never_told_of() -> None:
     assert all(now.id.tolist() == [0] for now in told_of(video))
 
 
+@pytest.mark.parametrize(("fps", "proof"), [(10, PROOF), (25, 8), (1000, LAG // 2)])
+def test_an_object_must_be_there_for_a_while_however_many_frames_that_are(fps: float, proof: int) -> None:
+    for length, objects in ((proof - 1, 1), (proof, 2)):
+        video = [[(0, 100.0, 100.0), *([(1, 300.0, 200.0)] if 15 <= t < 15 + length else [])] for t in range(40)]
+        identities = Identities(WALKER, (0, 0, FRAME[1], FRAME[0]), fps=fps)
+        told = decided(identities, [tracks(*seen) for seen in video])
+        assert len({int(number) for now in told for number in now.id}) == objects
+
+
 @pytest.mark.parametrize("masks", [False, True])
 def test_nothing_in_nothing_out(masks: bool) -> None:
     for now in told_of([[]] * 5, masks=masks):
