@@ -31,8 +31,8 @@ INSIDE = 0.7
 """and so do those that share at least this much of the smaller one."""
 HABITS = Habits(patience=20, reported=0, size_rate=0.3, shrink_rate=0.1, size_gate=1.2)
 PROOF, PROOF_SECONDS = 4, 0.3
-"""Detections that it takes to believe in an object: at least so many, and those of so long a time; fewer where the video
-has fewer frames."""
+"""Detections that it takes to believe in an object: at least so many, and those of so long a time; fewer where the
+video has fewer frames."""
 LAG = 20
 """Frames between a frame and the one at which it is decided: as long as a hidden object is waited for."""
 PREDICTED_PRESENCE = 0.3
