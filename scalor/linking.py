@@ -22,6 +22,7 @@ COLOUR_WEIGHT = 3.0
 """How many sizes of an object a whole colour is worth."""
 SIZE_WEIGHT = 0.5
 """How many sizes of an object a size e times as large is worth, where sizes are compared."""
+MOST_MISSED = 10
 PATIENCE = 2
 """Frames that a track goes on without a detection, where nothing hides objects for long."""
 EARLY = 5
@@ -65,6 +66,9 @@ class Habits:
     look larger."""
     size_gate: float = math.inf
     """Largest difference between the logarithms of the sizes of a track and its detection, along either side."""
+    missed_cost: float = 0.0
+    """Sizes of an object that each frame without a detection is worth, up to MOST_MISSED frames: of two tracks at one
+    distance, the one that was seen more lately gets the detection."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,7 @@ class Linker:
             other_size = np.abs(np.log(self.followed.size.clip(min=1))[:, None] - size).max(-1)
             allowed &= other_size <= self.habits.size_gate
             cost += SIZE_WEIGHT * other_size
+        cost += self.habits.missed_cost * self.followed.missed.clip(max=MOST_MISSED)[:, None]
         return assign(np.where(allowed, cost, np.inf))
 
     def go_on(self, motion: Motion, spread: Spread, found: Detections, partner: Int[np.ndarray, " K"]) -> Followed:

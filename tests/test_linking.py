@@ -185,3 +185,10 @@ def test_of_two_detections_at_one_distance_the_one_of_the_same_size_is_taken() -
     follow.step(Detections(np.array([[40.0, 40.0, 60.0, 60.0]]), np.zeros((1, 3))))
     both = np.array([[40.0, 45.0, 60.0, 55.0], [40.0, 40.0, 60.0, 60.0]])
     assert follow.step(Detections(both, np.zeros((2, 3)))).detection.tolist() == [1, 0]
+
+
+def test_of_two_tracks_at_one_distance_the_one_that_was_seen_lately_goes_on() -> None:
+    follow = linker(replace(HABITS, missed_cost=0.05))
+    follow.step(detections((40, 50), (54, 50)))
+    follow.step(detections((54, 50)))
+    assert follow.step(detections((46.9, 50))).detection.tolist() == [-1, 0]

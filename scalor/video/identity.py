@@ -29,7 +29,7 @@ SAME_PLACE = 0.4
 """Boxes with at least this intersection over union show one object;"""
 INSIDE = 0.7
 """and so do those that share at least this much of the smaller one."""
-HABITS = Habits(patience=20, reported=0, size_rate=0.3, shrink_rate=0.1, size_gate=1.2)
+HABITS = Habits(patience=20, reported=0, size_rate=0.3, shrink_rate=0.1, size_gate=1.2, missed_cost=0.05)
 PROOF, PROOF_SECONDS = 4, 0.3
 """Detections that it takes to believe in an object: at least so many, and those of so long a time; fewer where the
 video has fewer frames."""
