@@ -17,6 +17,7 @@ check: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # On a GPU: PYTHONPATH=. python -m benchmarks gpu
 bench: .venv/demo.stamp

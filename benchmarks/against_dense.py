@@ -14,7 +14,7 @@ from benchmarks.timing import Memory, clean_up, seconds
 from benchmarks.training import counting, live_objects, make_step, settled
 from scalor.config import Config
 from scalor.data.scenes import Scenes
-from scalor.distributions import Relaxed
+from scalor.nn.distributions import Relaxed
 
 
 @dataclass(frozen=True)

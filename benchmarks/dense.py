@@ -29,7 +29,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import affine_grid, celu, grid_sample
 
-from scalor.distributions import PRESENCE_LIMIT, Estimator, Mode, Normal, positive
 from scalor.model.costs import Costs
 from scalor.model.decoders import MASK_ON, Sprite
 from scalor.model.discovery import EXPLAINED, Proposals
@@ -40,6 +39,7 @@ from scalor.model.propagation import POSTERIOR_STAYS, SEARCH_SCALE, Following
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates
 from scalor.model.world import View
+from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Mode, Normal, positive
 
 
 class Canvases(NamedTuple):

@@ -23,7 +23,7 @@ from scalor.health.facts import Facts
 from scalor.still.background import SAMPLED, Background
 from scalor.still.foreground import ForegroundTest, to_floats
 from scalor.tracks import Tracks
-from scalor.video.shrinking import shrink, shrunken_size
+from scalor.video.resize import shrink, shrunken_size
 
 SHORT_VERDICTS = {"good": "G", "doubtful": "d", "not to be trusted": "N"}
 WIDEST = 400

@@ -17,15 +17,15 @@ import torch
 from jaxtyping import Float, UInt8
 from PIL import Image
 
-from scalor.baselines.classical import PREFIX, named
+from scalor import checkpoint
+from scalor.classical.tracker import PREFIX, named
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation.motchallenge import BoxRows, read_boxes
+from scalor.pipeline import track
 from scalor.presets import get_preset
 from scalor.tracks import join_tracks
-from scalor.training import checkpoint
 from scalor.video import Selection, open_video
-from scalor.video.tracking import track
 
 PART = 300
 """Frames of each end of PETS: the first ones are for choosing limits, the last ones for the report."""

@@ -17,13 +17,13 @@ import numpy as np
 
 from benchmarks import plan, report
 from benchmarks.timing import of_process
+from scalor import checkpoint
 from scalor.data.scenes import Scenes
 from scalor.outputs import ResultFolder
+from scalor.pipeline import track_video
 from scalor.presets import get_preset
-from scalor.training import checkpoint
+from scalor.tracking.view import look_at
 from scalor.video import open_video, write_video
-from scalor.video.tracking import track_video
-from scalor.video.viewing import look_at
 
 RESULT = Path(__file__).parent / "results" / "cpu-long-video.json"
 FPS = 25

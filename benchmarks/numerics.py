@@ -14,10 +14,10 @@ from benchmarks.timing import clean_up
 from benchmarks.training import make_step, settled
 from scalor.config import Config
 from scalor.data.scenes import Scenes
-from scalor.distributions import Mode
-from scalor.interface import Model
 from scalor.model.scalor import SCALOR
-from scalor.schedule import anneals
+from scalor.nn.distributions import Mode
+from scalor.nn.interface import Model
+from scalor.nn.schedule import anneals
 from scalor.training.step import Batch, TrainingStep
 
 NO_CLIPPING = 1e9

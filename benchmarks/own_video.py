@@ -14,9 +14,10 @@ from statistics import median
 import numpy as np
 
 from benchmarks.plan import Plan
+from scalor.pipeline import load_for
+from scalor.tracking.follow import follow
+from scalor.tracking.view import look_at
 from scalor.video import Video, open_video
-from scalor.video.tracking import follow, load_for
-from scalor.video.viewing import look_at
 
 WEIGHTS = "pets"
 HEIGHT, WIDTH = 576, 768

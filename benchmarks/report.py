@@ -6,7 +6,6 @@ import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.plan import Plan
-from scalor.training.checkpoint import commit
+from scalor.provenance import commit, today
 
 
 def table(rows: Sequence[Any]) -> str:
@@ -54,7 +53,7 @@ def provenance(plan: Plan, words: Sequence[str]) -> dict[str, Any]:
     return {
         "command": shlex.join(["python", "-m", "benchmarks", *words]),
         "commit": commit(),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "date": today(),
         "hardware": hardware(plan.where),
         "python": platform.python_version(),
         "torch": torch.__version__,

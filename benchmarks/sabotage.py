@@ -21,7 +21,7 @@ from benchmarks import report, sabotages, spoiling
 from benchmarks.sabotages import SABOTAGES
 from benchmarks.spoiling import Part
 from benchmarks.track_command import CLASSICAL, DEFAULT, Tracked, gate_figures, origin, print_failures, track
-from scalor.cli.scoring import frame_range
+from scalor.cli.score import frame_range
 from scalor.errors import InputError
 from scalor.evaluation.motchallenge import read_boxes
 from scalor.video import open_video

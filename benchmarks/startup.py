@@ -15,6 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scalor.systems import config_from_dict
+
 if TYPE_CHECKING:  # the new process counts its imports
     from benchmarks.plan import Plan
     from scalor.config import Config
@@ -68,10 +70,9 @@ def main(device_name: str) -> None:
     clock = [time.perf_counter()]
     import torch
 
-    from scalor.config import Config
     from scalor.data.scenes import Scenes
     from scalor.model.scalor import SCALOR
-    from scalor.schedule import anneals
+    from scalor.nn.schedule import anneals
     from scalor.training.step import TrainingStep
 
     def tick() -> None:
@@ -81,7 +82,7 @@ def main(device_name: str) -> None:
 
     device = torch.device(device_name)
     tick()
-    config = Config.from_dict(json.load(sys.stdin))
+    config = config_from_dict(json.load(sys.stdin))
     torch.manual_seed(config.train.seed)
     step = TrainingStep(
         config, SCALOR(config.model).to(device), Scenes(config.scene, config.train.seed, "train", device), device

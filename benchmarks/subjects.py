@@ -5,11 +5,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from scalor import checkpoint
 from scalor.config import ModelConfig
 from scalor.errors import InputError
 from scalor.model.decoders import FAINT
 from scalor.model.scalor import SCALOR
-from scalor.training import checkpoint
 
 SHIPPED = "shapes-md"
 

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import torch
 from benchmarks import report
 from scalor.evaluation.motchallenge import BoxRows, read_boxes
 from scalor.evaluation.scoring import Scores, score
-from scalor.training.checkpoint import commit
+from scalor.provenance import commit, today
 
 CLASSICAL = "classical-motion"
 DEFAULT = "default"
@@ -110,7 +109,7 @@ def origin(program: str, words: Sequence[str], seed: int) -> dict[str, Any]:
     return {
         "command": shlex.join(["python", "-m", f"benchmarks.{program}", *words]),
         "commit": commit(),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "date": today(),
         "hardware": report.hardware(torch.device("cuda" if torch.cuda.is_available() else "cpu")),
         "torch": torch.__version__,
         "seed": seed,

@@ -17,7 +17,7 @@ from benchmarks.plan import NATURAL, Plan, natural_config, training_config
 from benchmarks.timing import Memory, clean_up, median, seconds, synchronise
 from scalor.config import Config
 from scalor.data.scenes import Scenes
-from scalor.schedule import Anneals, anneals
+from scalor.nn.schedule import Anneals, anneals
 from scalor.training.step import TrainingStep
 
 LATE = 8_000

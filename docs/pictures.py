@@ -7,15 +7,14 @@ import numpy as np
 import torch
 
 import scalor
-from scalor.cli.seeing import FPS
+from scalor.cli.generate import FPS
 from scalor.data.scenes import Scenes
-from scalor.distributions import Mode
+from scalor.nn.distributions import Mode
 from scalor.presets import get_preset
 from scalor.reproduce.figures import enlarged, truth_tracks
-from scalor.training.pictures import to_bytes
 from scalor.video import write_video
 from scalor.visual.overlay import overlay
-from scalor.visual.strips import save_png, strip
+from scalor.visual.strips import save_png, strip, to_bytes
 
 FOLDER = Path(__file__).parent / "pictures"
 CLIP = 16  # the test clip that `scalor demo` shows: the first one its metrics do not use

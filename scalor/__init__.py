@@ -9,14 +9,14 @@
 from typing import Any
 
 from scalor import systems
+from scalor.checkpoint import load, save
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.errors import InputError
-from scalor.interface import Model
 from scalor.model.scalor import SCALOR
+from scalor.nn.interface import Model
+from scalor.pipeline import track
 from scalor.presets import get_preset
 from scalor.tracks import Tracks
-from scalor.training.checkpoint import load, save
-from scalor.video.tracking import track
 
 __version__ = "0.1.0"
 __all__ = [

@@ -356,25 +356,8 @@ class Config(Generic[M_co]):
     def to_dict(self) -> dict[str, Any]:
         return {"system": self.system, **dataclasses.asdict(self)}
 
-    @staticmethod
-    def from_dict(values: dict[str, Any]) -> "Config[Any]":
-        """The inverse of `to_dict`; unknown fields and wrong types are refused, missing ones take their defaults.
 
-        A table without a system is of SCALOR: there was no other once.
-        """
-        from scalor import systems  # which knows all systems, and they know this file
-
-        require(isinstance(values, dict), "config", values, "a Config is a table of fields")
-        sections = dict(values)
-        system = systems.find(sections.pop("system", ModelConfig.system))
-        records = {"model": system.config, "scene": SceneConfig, "test": SceneConfig, "train": TrainConfig}
-        unknown = sorted(set(sections) - set(records))
-        require(not unknown, "config", unknown, "these fields are unknown to this version")
-        sections.setdefault("model", {})
-        return Config(**{name: _build(records[name], section, name) for name, section in sections.items()})
-
-
-def _build(record: type[Any], values: Any, path: str) -> Any:
+def build_record(record: type[Any], values: Any, path: str) -> Any:
     require(isinstance(values, dict), path, values, f"a {record.__name__} is a table of fields")
     hints = {field.name: get_type_hints(record)[field.name] for field in dataclasses.fields(record)}
     unknown = sorted(set(values) - set(hints))

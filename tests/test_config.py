@@ -14,6 +14,7 @@ import scalor
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig, convert
 from scalor.errors import InputError
 from scalor.presets import PRESETS
+from scalor.systems import config_from_dict
 
 RECORDS: dict[str, type] = {"model": ModelConfig, "scene": SceneConfig, "train": TrainConfig}
 WRONG: list[tuple[str, str, Any]] = [
@@ -132,8 +133,8 @@ def test_settings_cannot_be_changed_in_place() -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_config_survives_a_round_trip_through_json(name: str) -> None:
     config = PRESETS[name]()
-    assert Config.from_dict(config.to_dict()) == config
-    assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert config_from_dict(config.to_dict()) == config
+    assert config_from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 def changed(*path: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -170,7 +171,7 @@ def test_a_wrong_table_is_refused_by_name_and_value(change: Callable[[dict[str, 
     values = Config().to_dict()
     change(values)
     with pytest.raises(InputError) as error:
-        Config.from_dict(values)
+        config_from_dict(values)
     for word in words:
         assert word in str(error.value)
 
@@ -178,7 +179,7 @@ def test_a_wrong_table_is_refused_by_name_and_value(change: Callable[[dict[str, 
 def test_a_missing_field_takes_its_default_so_that_old_checkpoints_load() -> None:
     values: dict[str, Any] = Config().to_dict()
     del values["model"]["slots"], values["scene"]
-    assert Config.from_dict(values) == Config()
+    assert config_from_dict(values) == Config()
 
 
 def test_whole_numbers_are_taken_where_a_number_is_wanted() -> None:

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import scalor
+from scalor import checkpoint
 from scalor.data.scenes import Scenes
 from scalor.evaluation import evaluate_tracks
 from scalor.model import decoders
+from scalor.nn.schedule import anneals
 from scalor.presets import get_preset
-from scalor.schedule import anneals
-from scalor.training import checkpoint
 from scalor.training.step import TrainingStep
 
 

@@ -7,10 +7,10 @@ import torch
 
 from scalor import systems
 from scalor.config import Config, ModelConfig, SystemConfig
-from scalor.distributions import Noise, Relaxed
 from scalor.errors import InputError
-from scalor.interface import Annealed
 from scalor.model.scalor import SCALOR
+from scalor.nn.distributions import Noise, Relaxed
+from scalor.nn.interface import Annealed
 from scalor.presets import PRESETS, describe, get_preset
 
 

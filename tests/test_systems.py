@@ -14,18 +14,18 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from training.tiny import CPU, MODELS, differing, log_of, run, tensors, tiny
 
 import scalor
-from scalor import InputError, systems
+from scalor import InputError, checkpoint, systems
 from scalor.cli.main import main
-from scalor.config import Config, ModelConfig, SceneConfig, setting
+from scalor.config import ModelConfig, SceneConfig, setting
 from scalor.data.clip import Truth
-from scalor.distributions import Estimator, Noise
 from scalor.evaluation.report import evaluate
-from scalor.interface import Annealed, Bound, Model, Tracker
 from scalor.kernels import forced
+from scalor.nn.distributions import Estimator, Noise
+from scalor.nn.interface import Annealed, Bound, Model, Tracker
+from scalor.nn.schedule import anneals
 from scalor.presets import get_preset
-from scalor.schedule import anneals
-from scalor.systems import SYSTEMS, System
-from scalor.training import checkpoint, guards, pictures
+from scalor.systems import SYSTEMS, System, config_from_dict
+from scalor.training import guards, pictures
 from scalor.training.loop import Job, make_scenes, train_together
 from scalor.training.step import TrainingStep
 
@@ -86,19 +86,19 @@ def test_a_config_survives_a_round_trip_with_its_system(name: str) -> None:
     config = tiny(system=name)
     values = json.loads(json.dumps(config.to_dict()))
     assert values["system"] == config.system == name
-    assert Config.from_dict(values) == config
+    assert config_from_dict(values) == config
 
 
 def test_a_table_without_a_system_is_of_scalor_as_all_old_ones_are() -> None:
     values = tiny().to_dict()
     del values["system"]
-    assert Config.from_dict(values) == tiny()
+    assert config_from_dict(values) == tiny()
     assert checkpoint.read(checkpoint.find("shapes-md")).config.system == "scalor"
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_table_without_a_model_takes_that_of_its_system(name: str) -> None:
-    assert Config.from_dict({"system": name}).model == SYSTEMS[name].config()
+    assert config_from_dict({"system": name}).model == SYSTEMS[name].config()
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -106,7 +106,7 @@ def test_a_table_of_another_system_knows_its_own_fields_alone(name: str) -> None
     values = tiny(system=name).to_dict()
     values["model"]["wings"] = 3
     with pytest.raises(InputError, match=r"^model is \['wings'\]: these fields are unknown to this version\.$"):
-        Config.from_dict(values)
+        config_from_dict(values)
 
 
 def test_scenes_must_fit_the_model_whichever_it_is() -> None:

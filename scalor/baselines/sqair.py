@@ -40,7 +40,16 @@ from torch import Tensor, nn
 from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
 from scalor.config import require, setting
 from scalor.data.clip import Truth
-from scalor.distributions import (
+from scalor.errors import InputError
+from scalor.kernels import crop, paste
+from scalor.model.captured import follow_frames
+from scalor.model.elbo import pixel_log_likelihood
+from scalor.model.encoders import shrinking_stack
+from scalor.model.frames import check_frame, check_frames
+from scalor.model.geometry import tight_box
+from scalor.model.scalor import Rollout
+from scalor.model.sighting import Sighting, gather_tracks
+from scalor.nn.distributions import (
     Estimator,
     FrameNoise,
     Mode,
@@ -51,17 +60,8 @@ from scalor.distributions import (
     logit,
     positive,
 )
-from scalor.errors import InputError
-from scalor.gradients import even, walled
-from scalor.interface import Annealed, Bound, BoundFunction, Tracker
-from scalor.kernels import crop, paste
-from scalor.model.captured import follow_frames
-from scalor.model.elbo import pixel_log_likelihood
-from scalor.model.encoders import shrinking_stack
-from scalor.model.frames import check_frame, check_frames
-from scalor.model.geometry import tight_box
-from scalor.model.scalor import Rollout
-from scalor.model.sighting import Sighting, gather_tracks
+from scalor.nn.gradients import even, walled
+from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.tracks import Tracks
 
 REACH = 1.2
@@ -630,7 +630,7 @@ class SQAIR(Tracker):
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
 
     def compiled_bound(self) -> BoundFunction:
-        from scalor.training.compiled import Compiled  # only a training compiles
+        from scalor.nn.compiling import Compiled  # only a training compiles
 
         module = SQAIRFollow(self)
         compiled = Compiled(module, module.used())

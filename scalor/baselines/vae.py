@@ -21,7 +21,7 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from scalor.baselines.whole_frames import Rollout, WholeFrames, double, halve, normal
 from scalor.config import require, setting
-from scalor.distributions import Estimator, Exact, Mode, Normal
+from scalor.nn.distributions import Estimator, Exact, Mode, Normal
 
 START = 4
 """Side of the map that the encoder pools to and the decoder starts from."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from scalor.baselines.whole_frames import Rollout, WholeFrames, double, halve, normal
 from scalor.config import require, setting
-from scalor.distributions import Estimator, Exact, Mode, Normal
+from scalor.nn.distributions import Estimator, Exact, Mode, Normal
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from scalor.config import require
 from scalor.data.clip import Truth
-from scalor.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive
-from scalor.interface import Annealed, Bound, Model
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.model.frames import check_frames
+from scalor.nn.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive
+from scalor.nn.interface import Annealed, Bound, Model
 
 
 @runtime_checkable

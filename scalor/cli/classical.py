@@ -3,13 +3,10 @@
 import argparse
 from dataclasses import replace
 
-from scalor.baselines.classical import PREFIX, ClassicalTracker, evaluate, named
-from scalor.cli.learning import gates
-from scalor.documents import print_json
+from scalor.classical.tracker import PREFIX, ClassicalTracker, named
 from scalor.errors import InputError
-from scalor.presets import get_preset
 from scalor.still.background import Background
-from scalor.video.viewing import VideoView
+from scalor.tracking.view import VideoView
 
 MOTION = PREFIX + "motion"
 """The one that measures what it is not told."""
@@ -45,22 +42,3 @@ def tracker_for_video(arguments: argparse.Namespace, view: VideoView) -> Classic
         )
     size = arguments.object_size or found.object_size
     return replace(named(arguments.weights, size), scene=Background(view.background.epochs), test=found.test)
-
-
-def evaluate_named(arguments: argparse.Namespace) -> int:
-    """`scalor evaluate classical-colour --preset shapes-md`."""
-    if arguments.preset is None:
-        raise InputError(
-            f"weights is {arguments.weights!r}: it has no test scenes of its own; name some, for example "
-            "--preset shapes-md."
-        )
-    if arguments.nll_samples:
-        raise InputError(f"weights is {arguments.weights!r}: it has no likelihood, so leave --nll-samples out.")
-    scene = get_preset(arguments.preset).test
-    measured = evaluate(named(arguments.weights, (scene.size, scene.size)), scene, arguments.clips)
-    if arguments.json:
-        print_json({"weights": arguments.weights, "clips": arguments.clips, "metrics": measured.to_dict()})
-    else:
-        print("\n".join(gates(measured)))
-        print(f"HOTA {measured.hota:.3f}, count MAE {measured.count_mae:.3f}, {measured.clips} unseen clips")
-    return 0

@@ -1,14 +1,15 @@
-"""`scalor`: the command line. The work is in the rooms beside it, imported when needed."""
+"""`scalor`: the command line. Every command is a module beside this one, named after it and imported when needed."""
 
 import argparse
 import os
 import sys
 import warnings
 from contextlib import suppress
+from importlib import import_module
 
 from tqdm import tqdm
 
-from scalor.cli.parsing import parser
+from scalor.cli.options import parser
 from scalor.errors import InputError
 
 
@@ -64,32 +65,6 @@ def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    from scalor.cli import classical, fitting, learning, listing, predicting, reproducing, scoring, seeing
-
-    match arguments.command:
-        case "train":
-            return learning.train(arguments, overrides)
-        case "evaluate" if classical.is_classical(arguments.weights):
-            return classical.evaluate_named(arguments)
-        case "evaluate":
-            return learning.evaluate(arguments)
-        case "reproduce":
-            return reproducing.reproduce(arguments)
-        case "fit":
-            return fitting.fit(arguments, overrides)
-        case "track":
-            return seeing.track(arguments)
-        case "score":
-            return scoring.score(arguments)
-        case "predict":
-            return predicting.predict(arguments)
-        case "generate":
-            return seeing.generate(arguments)
-        case "demo":
-            return seeing.demo(arguments)
-        case "presets":
-            return listing.presets(arguments)
-        case "pack":
-            return listing.pack(arguments)
-        case _:
-            return listing.info(arguments)
+    """Run a command: each is a module of this package, named after it."""
+    code: int = import_module(f"scalor.cli.{arguments.command}").run(arguments, overrides)
+    return code

@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
+from scalor.boxes import FULL, sizes_at
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.hashing import between, key, uniform, whole
 from scalor.errors import InputError
-from scalor.perspective import FULL, sizes_at
 
 ANYWHERE_SHARE = 0.25
 """Of the clips, so that empty parts of the scene are seen too."""

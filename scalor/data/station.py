@@ -76,7 +76,7 @@ def find_video(folder: Path) -> Path:
 
 def cut_out(path: Path, side: int) -> Iterator[UInt8[np.ndarray, "P 3 side side"]]:
     from scalor.video import Selection, open_video  # only this needs codecs
-    from scalor.video.shrinking import shrink
+    from scalor.video.resize import shrink
 
     for frame in tqdm(open_video(path, Selection(stride=STRIDE)), "cutting", file=sys.stderr, unit="frame"):
         picture = frame.picture

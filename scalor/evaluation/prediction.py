@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from scalor.boxes import assign
 from scalor.data.clip import Truth
 from scalor.errors import InputError
-from scalor.evaluation.matching import assign, pair_up, strict_gate
+from scalor.evaluation.matching import pair_up, strict_gate
 from scalor.tracks import Tracks, join_tracks
 
 

@@ -16,7 +16,6 @@ from tqdm import tqdm
 from scalor.config import Config, SystemConfig
 from scalor.data.clip import Clip
 from scalor.data.scenes import Scenes
-from scalor.distributions import Mode
 from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
 from scalor.evaluation.prediction import (
     CentreErrors,
@@ -26,7 +25,8 @@ from scalor.evaluation.prediction import (
     copy_last_frame,
     frame_errors,
 )
-from scalor.interface import Model, Tracker
+from scalor.nn.distributions import Mode
+from scalor.nn.interface import Model, Tracker
 from scalor.tracks import Tracks
 
 TEST_SEED = 0

@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from scalor.evaluation.matching import FramePair, Gate, assign, dense_ids
+from scalor.boxes import assign
+from scalor.evaluation.matching import FramePair, Gate, dense_ids
 
 MOSTLY_TRACKED = 0.8
 MOSTLY_LOST = 0.2

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from scalor.boxes import FLAT
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.perspective import FLAT
 from scalor.still.survey import Survey
-from scalor.video.shrinking import shrunken_size
+from scalor.video.resize import shrunken_size
 
 AREA = 320.0
 """Pixels of an object as the model sees it: enough to tell one from another, few enough to be quick."""

@@ -9,10 +9,10 @@ import itertools
 from dataclasses import dataclass, replace
 
 from scalor.health import HealthMonitor
-from scalor.interface import Tracker
+from scalor.nn.interface import Tracker
+from scalor.tracking.follow import follow, monitor_for
+from scalor.tracking.view import VideoView
 from scalor.video.reading import Video
-from scalor.video.tracking import follow, monitor_for
-from scalor.video.viewing import VideoView
 
 COMPARED = 200
 """Frames in a row by which models are compared."""

@@ -12,8 +12,8 @@ from scalor.errors import InputError
 from scalor.fitting.choosing import LARGEST_STRIDE, LENGTH, Choice, choose
 from scalor.fitting.keeping import keep, save
 from scalor.still.survey import Survey
+from scalor.tracking.view import VideoView, look_at
 from scalor.video import Selection, Video, open_video
-from scalor.video.viewing import VideoView, look_at
 
 FOOTAGE_FILE = "footage.npz"
 

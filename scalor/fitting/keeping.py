@@ -13,9 +13,9 @@ from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.still.blobs import find_blobs, large_enough
 from scalor.still.survey import changes_in
-from scalor.video.lens import Lens
-from scalor.video.shrinking import shrink, strengthen
-from scalor.video.viewing import VideoView
+from scalor.tracking.lens import Lens
+from scalor.tracking.view import VideoView
+from scalor.video.resize import shrink, strengthen
 
 MOST_BYTES = 2**30
 """Of kept frames. More of a long video would not teach more."""

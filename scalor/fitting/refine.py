@@ -14,18 +14,17 @@ from pathlib import Path
 
 import torch
 
-from scalor import systems
+from scalor import checkpoint, systems
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.data.footage import Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.fitting.fit import FOOTAGE_FILE, check_length, check_views
 from scalor.fitting.keeping import keep, save
-from scalor.schedule import anneals
-from scalor.training import checkpoint
+from scalor.nn.schedule import anneals
+from scalor.tracking.view import VideoView, is_universal, lens_for, look_at
 from scalor.training.step import TrainingStep
 from scalor.video import Selection, open_video
-from scalor.video.viewing import VideoView, is_universal, lens_for, look_at
 
 LENGTHS = ((0.0, 4), (0.6, 8))
 """Shares of the steps from which clips have so many frames."""

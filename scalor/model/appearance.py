@@ -4,9 +4,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
-from scalor.distributions import Normal, positive
 from scalor.model.decoders import GlimpseDecoder, Sprite
 from scalor.model.encoders import GlimpseEncoder
+from scalor.nn.distributions import Normal, positive
 
 CODE = 128
 """Length of a glimpse's code."""

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Normal, positive
 from scalor.model.encoders import shrinking_stack
+from scalor.nn.distributions import Estimator, Normal, positive
 
 START = 4
 """Side of the map that the encoder pools to and the decoder starts from."""

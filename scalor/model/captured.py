@@ -4,13 +4,13 @@ A state is any record of tensors (a dataclass or a named tuple, also of such rec
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from scalor.model.sighting import Sighting
+from scalor.nn.records import copied, tensors
 
 FRAMES_BEFORE_CAPTURE = 20
 """Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
@@ -56,26 +56,3 @@ class CapturedStep(Generic[State]):
         self.image.copy_(image)
         self.graph.replay()
         return self.state, copied(self.sighting)
-
-
-def tensors(record: object) -> list[Tensor]:
-    """All tensors of a record, in its order."""
-    if isinstance(record, Tensor):
-        return [record]
-    return [tensor for part in parts(record) for tensor in tensors(part)]
-
-
-def copied(record: State) -> State:
-    """The same record with tensors of its own."""
-    if isinstance(record, Tensor):
-        return cast(State, record.clone())
-    own = [copied(part) for part in parts(record)]
-    return type(record)(*own) if own else record
-
-
-def parts(record: object) -> list[object]:
-    if isinstance(record, tuple):
-        return list(record)
-    if is_dataclass(record):
-        return [getattr(record, field.name) for field in fields(record)]
-    return []

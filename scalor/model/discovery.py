@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import celu, pad
 
 from scalor.config import ModelConfig
-from scalor.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 from scalor.kernels import crop
 from scalor.model.appearance import Appearance
 from scalor.model.costs import Costs, split_costs
 from scalor.model.decoders import MASK_ON, Sprite
 from scalor.model.geometry import Ruler, at_row, size_within
 from scalor.model.state import ObjectState
+from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 
 EXPLAINED = 0.1
 """A pixel above this in the propagated mask is explained in the rejection test."""

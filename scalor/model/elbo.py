@@ -9,13 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator
 from scalor.model.background import BackgroundMemory
 from scalor.model.costs import Costs
 from scalor.model.discovery import Proposals
 from scalor.model.rendering import Foreground, compose, draw
-from scalor.model.stacking import alike, together
 from scalor.model.world import Past, Seen, World, read_ruler
+from scalor.nn.distributions import Estimator
+from scalor.nn.records import alike, together
 
 
 @dataclass(frozen=True)

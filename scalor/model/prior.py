@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Normal, positive
 from scalor.model.state import SceneState
+from scalor.nn.distributions import Estimator, Normal, positive
 
 PRIOR_STAYS = 5.0
 """Logit of an object's chance to stay, before anything is learned."""

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
-from scalor.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
 from scalor.kernels import crop
 from scalor.model.appearance import CODE, Appearance
 from scalor.model.costs import Costs, split_costs
@@ -17,6 +16,7 @@ from scalor.model.encoders import GlimpseEncoder
 from scalor.model.geometry import Ruler, at_row, size_within, touches_frame
 from scalor.model.prior import Entering, Sampled, Transition, TransitionPrior, sample_transition
 from scalor.model.state import ObjectState, SceneState
+from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
 
 SEARCH_SCALE = 2.0
 """The search glimpse spans this many times the object's box."""

@@ -15,9 +15,7 @@ from torch import Tensor
 
 from scalor.config import ModelConfig, require
 from scalor.data.clip import Truth
-from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.errors import InputError
-from scalor.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.model.captured import follow_frames
 from scalor.model.elbo import Activity, ElboTerms, Explained, explain
 from scalor.model.encoders import Memory
@@ -26,6 +24,8 @@ from scalor.model.lesson import teach
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
 from scalor.model.world import Past, Seen, World
+from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
+from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
@@ -94,7 +94,7 @@ class SCALOR(World, Tracker):
         return Bound(explained.terms.elbo, {**numbers, **lesson.to_dict()}, lesson.total)
 
     def compiled_bound(self) -> BoundFunction:
-        from scalor.training.compiled import CompiledFollow  # only a training compiles
+        from scalor.model.compiled import CompiledFollow  # only a training compiles
 
         compiled = CompiledFollow(self)
 

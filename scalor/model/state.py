@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from scalor.gradients import even
 from scalor.model.geometry import corners
+from scalor.nn.gradients import even
 
 
 @dataclass(frozen=True)

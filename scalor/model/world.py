@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from scalor.boxes import FULL
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Normal
 from scalor.model.appearance import Appearance
 from scalor.model.background import Background, BackgroundMemory
 from scalor.model.decoders import Sprite
@@ -26,7 +26,7 @@ from scalor.model.prior import Entering
 from scalor.model.propagation import Following, Propagated, Propagation
 from scalor.model.rendering import Figures, compose, coverage, draw, figures
 from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, join
-from scalor.perspective import FULL
+from scalor.nn.distributions import Estimator, Normal
 
 
 class View(NamedTuple):

@@ -15,26 +15,25 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from scalor import checkpoint
+from scalor.boxes import assign, centre_distances
 from scalor.data.clip import Clip
 from scalor.data.scenes import Scenes
-from scalor.distributions import Mode
 from scalor.errors import InputError
-from scalor.evaluation.matching import assign, centre_distances
 from scalor.evaluation.report import TEST_SEED
 from scalor.files import open_folder
-from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
 from scalor.model.sighting import gather_tracks
+from scalor.nn.distributions import Mode
+from scalor.nn.interface import Tracker
 from scalor.presets import get_preset
 from scalor.reproduce.curves import ablation_curves, efficiency_curves, prediction_curves
 from scalor.reproduce.runs import locate
 from scalor.tracks import Tracks
-from scalor.training import checkpoint
-from scalor.training.pictures import to_bytes
 from scalor.visual.colors import colors_of, label_picture
 from scalor.visual.overlay import overlay
 from scalor.visual.plots import Panel, save_plot
-from scalor.visual.strips import save_png, strip
+from scalor.visual.strips import save_png, strip, to_bytes
 
 CLIP = 0
 """The test clip that is shown. It was not chosen by how it looks."""

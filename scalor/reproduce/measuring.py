@@ -11,18 +11,18 @@ from typing import Any
 
 import torch
 
-from scalor.baselines import classical
-from scalor.baselines.classical import ClassicalTracker
+from scalor import checkpoint
+from scalor.classical import tracker as classical
+from scalor.classical.tracker import ClassicalTracker
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
-from scalor.interface import Model
+from scalor.nn.interface import Model
 from scalor.presets import get_preset
 from scalor.reproduce.catalogue import Cell
 from scalor.reproduce.results import Document, Order
 from scalor.tracks import Tracks
-from scalor.training import checkpoint
 
 FORECAST_LENGTH = 20
 """Frames of a clip of which five are observed and the rest imagined."""

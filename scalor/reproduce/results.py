@@ -14,6 +14,7 @@ from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting
 from scalor.reproduce.runs import differing_field
+from scalor.systems import config_from_dict
 from scalor.training.loop import TOGETHER
 
 Document = dict[str, Any]
@@ -56,7 +57,7 @@ def kept(cell: Cell, order: Order) -> Document | None:
     try:
         document: Document = json.loads(path.read_text())
         asked, found = order.asked(cell), document["asked"]
-        config = Config.from_dict(found["config"])
+        config = config_from_dict(found["config"])
     except (InputError, KeyError, TypeError, ValueError):  # another version's, or nobody's
         return None
     same = all(asked[name] == found[name] for name in ("clips", "nll_samples"))
@@ -67,7 +68,7 @@ def changed_since(document: Document) -> str | None:
     """The first setting that has changed since a result was made."""
     try:
         setting = SETTINGS[document["setting"]]
-        then, now = Config.from_dict(document["asked"]["config"]), setting.config(document["seed"])
+        then, now = config_from_dict(document["asked"]["config"]), setting.config(document["seed"])
     except (InputError, KeyError, TypeError, ValueError):  # another version's
         return "settings that there were then"
     return difference(setting, then, now)

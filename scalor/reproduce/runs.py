@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from scalor import checkpoint
 from scalor.config import Config
 from scalor.errors import InputError
 from scalor.presets import PRESETS, get_preset
 from scalor.reproduce.catalogue import SETTINGS
-from scalor.training import checkpoint
 
 WRITTEN_ONLY = ("log_every", "picture_every", "save_every", "evaluate_every", "evaluate_clips")
 """Settings of a training that decide what is written down of it, not what comes out."""

@@ -20,7 +20,7 @@ from scalor.errors import InputError
 from scalor.still.light import USUAL, Light, Points, fit_light, in_light, points_of
 from scalor.still.resting import without_resting
 from scalor.video import Video
-from scalor.video.shrinking import shrink, shrunken_size
+from scalor.video.resize import shrink, shrunken_size
 
 Picture = UInt8[np.ndarray, "H W 3"]
 Pictures = UInt8[np.ndarray, "N H W 3"]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import ndimage
 
-from scalor.perspective import Perspective, sizes_at
+from scalor.boxes import Perspective, sizes_at
 
 SPECK = 8
 """Pieces of fewer pixels are noise."""

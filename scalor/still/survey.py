@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage, stats
 
+from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.errors import InputError
-from scalor.perspective import FLAT, Perspective, sizes_at
 from scalor.still.background import Background
 from scalor.still.blobs import LEAST, Blobs, find_blobs, join_blobs, large_enough
 from scalor.still.foreground import (
@@ -32,7 +32,7 @@ from scalor.still.foreground import (
     to_floats,
 )
 from scalor.video import Video
-from scalor.video.shrinking import shrink
+from scalor.video.resize import shrink
 from scalor.video.sources import Frame
 
 GAPS_JOINED = (0, 1, 2, 4, 7)

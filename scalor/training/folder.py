@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from scalor import checkpoint
 from scalor.config import Config, SystemConfig
 from scalor.errors import InputError
 from scalor.files import alone_in, open_folder
-from scalor.training import checkpoint
 from scalor.training.step import TrainingStep
 
 USUAL_NORM = f"{checkpoint.STATE}usual_norm"

@@ -1,7 +1,7 @@
 """Guards: say in a sentence, with the remedy, when training goes a way it will not come back from."""
 
 from scalor.config import Config, ModelConfig, SystemConfig, TrainConfig
-from scalor.schedule import anneals
+from scalor.nn.schedule import anneals
 
 PATIENCE = 1_000
 """Steps before a guard speaks: an untrained model may still find its way."""

@@ -14,15 +14,16 @@ from typing import NamedTuple, NoReturn
 import torch
 from tqdm import tqdm
 
-from scalor import systems
+from scalor import checkpoint, systems
 from scalor.config import Config, SystemConfig, TrainConfig
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
-from scalor.interface import Model
-from scalor.schedule import anneals
+from scalor.nn.interface import Model
+from scalor.nn.schedule import anneals
+from scalor.provenance import commit
 from scalor.signals import stop_signals
-from scalor.training import checkpoint, guards
+from scalor.training import guards
 from scalor.training.folder import History, Log, alone_in_all, claim_all, read_saved, restore, save, write_config
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
@@ -105,7 +106,7 @@ def train_together(
     if resume:
         for job in jobs:
             read_saved(job.folder, job.config)
-    checkpoint.commit()
+    commit()
     clock, side_by_side = Clock(device), min(together, len(jobs))
     waiting, live, outcomes = list(range(len(jobs))), dict[int, Lane](), dict[int, Outcome]()
     with (

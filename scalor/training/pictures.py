@@ -12,11 +12,11 @@ import torch
 
 from scalor.config import Config, SystemConfig
 from scalor.data.scenes import Scenes
-from scalor.interface import Model
 from scalor.model.scalor import SCALOR
+from scalor.nn.interface import Model
 from scalor.visual.colors import label_picture
 from scalor.visual.overlay import overlay
-from scalor.visual.strips import save_png, strip
+from scalor.visual.strips import save_png, strip, to_bytes
 
 PREVIEW_FILE = "preview.png"
 FRAME_SIDE = 192
@@ -74,9 +74,3 @@ def glimpses(model: SCALOR, frames: np.ndarray) -> np.ndarray:
     pictures = model.object_pictures(frames)[0].cpu().numpy()  # [T, K, 3, P, P]
     down = np.concatenate(list(pictures.transpose(1, 0, 3, 4, 2)), 1)  # [T, K*P, P, 3]
     return to_bytes(torch.from_numpy(np.concatenate(list(down), 1)).permute(2, 0, 1))
-
-
-def to_bytes(frames: torch.Tensor) -> np.ndarray:
-    """[..., 3, H, W] in [0, 1] -> [..., H, W, 3] in 8 bits."""
-    picture: np.ndarray = (frames.clamp(0, 1).movedim(-3, -1) * 255).round().byte().cpu().numpy()
-    return picture

@@ -1,6 +1,6 @@
 """One optimiser step: scenes, bound, gradients, clipping, update. No value is looked at on the host.
 
-What is trained is any `Model` (`scalor.interface`). On the CPU the step runs as it is written. On a GPU the whole
+What is trained is any `Model` (`scalor.nn.interface`). On the CPU the step runs as it is written. On a GPU the whole
 step, with what the model compiles of it, is captured once per sequence length as a CUDA graph and replayed, and the
 next step's scenes are drawn beside it. Noise is drawn before the step from the seed and the step's number alone, so
 all of these compute the same, a run can go on from any step, and runs side by side do not disturb each other.
@@ -19,11 +19,11 @@ from scalor.config import Config
 from scalor.data import hashing
 from scalor.data.clip import Truth
 from scalor.data.scenes import Scenes
-from scalor.distributions import Noise
-from scalor.interface import Annealed, Model
-from scalor.model.captured import copied, tensors
 from scalor.model.lesson import LESSON_TERMS
-from scalor.schedule import Anneals
+from scalor.nn.distributions import Noise
+from scalor.nn.interface import Annealed, Model
+from scalor.nn.records import copied, tensors
+from scalor.nn.schedule import Anneals
 
 HABIT = 0.02
 """How much a step's gradient counts for what is usual."""

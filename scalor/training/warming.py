@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from scalor import systems
 from scalor.config import Config, SceneConfig, TrainConfig
+from scalor.systems import config_from_dict
 
 SIX_MINUTES = 360
 """Nothing takes this long to compile. What does is left to the training itself."""
@@ -93,10 +94,10 @@ def short(config: Config[Any]) -> Config[Any]:
 
 def main(device_name: str) -> None:
     from scalor.data.scenes import Scenes
-    from scalor.schedule import anneals
+    from scalor.nn.schedule import anneals
     from scalor.training.step import TrainingStep
 
-    config, device = Config.from_dict(json.load(sys.stdin)), torch.device(device_name)
+    config, device = config_from_dict(json.load(sys.stdin)), torch.device(device_name)
     model = systems.build(config.model).to(device)
     step = TrainingStep(config, model, Scenes(config.scene, 0, "train", device), device)
     step(0, anneals(config.train, 0))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from jaxtyping import UInt8
 
 from scalor.errors import InputError, without_extra
@@ -159,3 +160,9 @@ def _text(text: str, size: int) -> UInt8[np.ndarray, "h w 3"]:
 def _paste(canvas: UInt8[np.ndarray, "H W 3"], picture: UInt8[np.ndarray, "h w 3"], top: int, left: int) -> None:
     height, width = picture.shape[:2]
     canvas[top : top + height, left : left + width] = picture[:, : canvas.shape[1] - left]
+
+
+def to_bytes(frames: torch.Tensor) -> np.ndarray:
+    """[..., 3, H, W] in [0, 1] -> [..., H, W, 3] in 8 bits."""
+    picture: np.ndarray = (frames.clamp(0, 1).movedim(-3, -1) * 255).round().byte().cpu().numpy()
+    return picture

@@ -28,13 +28,13 @@ from scalor.baselines.sqair import (
 )
 from scalor.config import Config, SceneConfig, TrainConfig
 from scalor.data.scenes import Scenes
-from scalor.distributions import FrameNoise, Mode, Noise, Normal, logit
 from scalor.errors import InputError
 from scalor.evaluation import evaluate_tracks
-from scalor.interface import Annealed, Bound
 from scalor.kernels import paste
 from scalor.model.elbo import pixel_log_likelihood
-from scalor.schedule import anneals
+from scalor.nn.distributions import FrameNoise, Mode, Noise, Normal, logit
+from scalor.nn.interface import Annealed, Bound
+from scalor.nn.schedule import anneals
 from scalor.training.step import TrainingStep
 
 TINY: dict[str, Any] = {

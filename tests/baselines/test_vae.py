@@ -8,7 +8,7 @@ from torch import Tensor
 
 from scalor import InputError
 from scalor.baselines.vae import SequentialVAE, VAEConfig
-from scalor.distributions import Exact, Mode
+from scalor.nn.distributions import Exact, Mode
 
 from .toys import LENGTH, SIGMA, exact_log_likelihood, going_round, train, wandering
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from scalor.baselines.vimco import bound_without, importance_weighted_bound, vimco_surrogate
-from scalor.distributions import Normal, log_prob_bernoulli
+from scalor.nn.distributions import Normal, log_prob_bernoulli
 
 
 class Coins:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from scalor import Config, SceneConfig, TrainConfig, systems
 from scalor.config import SystemConfig
-from scalor.interface import Model
-from scalor.schedule import anneals
+from scalor.nn.interface import Model
+from scalor.nn.schedule import anneals
 from scalor.training.step import TrainingStep
 
 CPU = torch.device("cpu")

@@ -11,8 +11,8 @@ import torch
 from benchmarks import __main__ as bench
 from benchmarks import numerics, plan, report, training, where_time_goes
 from benchmarks.plan import Plan
-from scalor.config import Config
 from scalor.presets import get_preset
+from scalor.systems import config_from_dict
 
 TINY = plan.shrunk(plan.CPU)
 PROMISED = {"section", "title", "command", "commit", "hardware", "date", "torch", "seed", "settings", "rows", "error"}
@@ -163,7 +163,7 @@ def test_what_is_compiled_beforehand_is_what_is_measured() -> None:
     configs = bench.to_compile(list(bench.SECTIONS), plan.GPU)
     assert {*training.step_configs(plan.GPU).values(), *training.batch_configs(plan.GPU).values()} <= set(configs)
     assert plan.scene_config(plan.GPU, plan.NATURAL) in configs
-    assert all(Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config for config in configs)
+    assert all(config_from_dict(json.loads(json.dumps(config.to_dict()))) == config for config in configs)
 
 
 def test_gradients_are_compared_uncut() -> None:

@@ -8,10 +8,10 @@ from model.worlds import VARIANTS, each, random_sprite, squares, tiny_model
 from torch import Tensor
 
 from benchmarks import dense
-from scalor.distributions import Mode
 from scalor.kernels import crop, paste
 from scalor.model.decoders import Sprite
 from scalor.model.scalor import SCALOR
+from scalor.nn.distributions import Mode
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,10 @@ from PIL import Image
 from torch import Tensor
 
 import scalor
-from scalor import InputError, presets
-from scalor.cli import learning
-from scalor.schedule import Anneals
-from scalor.training import checkpoint
+from scalor import InputError, checkpoint, presets
+from scalor.cli import train
+from scalor.nn.schedule import Anneals
+from scalor.systems import config_from_dict
 from scalor.training.step import TrainingStep
 from scalor.video import iterate_frames
 
@@ -35,7 +35,7 @@ def test_presets_lists_them_all(say: Say) -> None:
 
 def test_presets_shows_one_whole(say: Say) -> None:
     document = say("presets", "shapes-tiny", "--json").document
-    assert scalor.Config.from_dict(document) == scalor.get_preset("shapes-tiny")
+    assert config_from_dict(document) == scalor.get_preset("shapes-tiny")
     lines = dict(line.split(maxsplit=1) for line in say("presets", "shapes-tiny").out.splitlines())
     assert json.loads(lines["model.slots"]) == 10
     assert json.loads(lines["train.lengths"]) == [[0, 1], [400, 2], [1200, 4]]
@@ -133,7 +133,7 @@ SPREAD = r"-?\d+\.\d{3} \(-?\d+\.\d{3}\.\.-?\d+\.\d{3}\)"
 
 
 def test_the_spread_is_the_mean_and_the_range() -> None:
-    assert learning.spread([0.5, 0.9, 0.7]) == "0.700 (0.500..0.900)"
+    assert train.spread([0.5, 0.9, 0.7]) == "0.700 (0.500..0.900)"
 
 
 def test_presets_train_side_by_side_with_a_seed_of_their_own(say: Say) -> None:

@@ -198,7 +198,7 @@ def test_going_on_from_weights_without_their_training(refused: Callable[[Case], 
 
 
 def test_a_demo_without_its_weights(refused: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scalor.training.checkpoint.WEIGHTS", Path("nowhere"))
+    monkeypatch.setattr("scalor.checkpoint.WEIGHTS", Path("nowhere"))
     refused((["demo"], ["'shapes-md'", "neither shipped nor a file"]))
 
 
@@ -317,7 +317,7 @@ def test_folders_that_cannot_be(
 ) -> None:
     for name in ("any", "shapes-md"):
         shutil.copy(weights, tmp_path / f"{name}.safetensors")
-    monkeypatch.setattr("scalor.training.checkpoint.WEIGHTS", tmp_path)
+    monkeypatch.setattr("scalor.checkpoint.WEIGHTS", tmp_path)
     (tmp_path / "file").write_text("a file, not a folder")
     given = {
         "train": ["train", "shapes-tiny", *TINY],

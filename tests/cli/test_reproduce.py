@@ -12,8 +12,8 @@ from reproduce.small import shrink_presets, write_station
 from torch import Tensor
 
 from scalor.cli.main import main
+from scalor.nn.schedule import Anneals
 from scalor.reproduce import figures, page
-from scalor.schedule import Anneals
 from scalor.training.step import TrainingStep
 
 from .conftest import Say

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from scalor.boxes import FULL
 from scalor.config import SceneConfig
 from scalor.data.footage import Footage, Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
-from scalor.perspective import FULL
 
 ROWS, COLUMNS = 12, 20
 

@@ -13,13 +13,13 @@ import torch
 from PIL import Image
 
 from scalor import SCALOR
+from scalor.boxes import FULL
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip
 from scalor.data.replay import KEY, PICTURE, PLACES, STRIDE, TRACKS, Replay, read_paths, windows
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation.report import evaluate
-from scalor.perspective import FULL
 from scalor.presets import get_preset
 
 SCENE = SceneConfig(kind="replay", frame=(64, 64), length=6, objects=(1, 24), size=6.0)

@@ -7,18 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalor.boxes import assign, box_ious, clip_boxes
 from scalor.errors import InputError
-from scalor.evaluation.matching import (
-    Gate,
-    assign,
-    box_ious,
-    clip_boxes,
-    dense_ids,
-    iou_gate,
-    pair_up,
-    paper_gate,
-    strict_gate,
-)
+from scalor.evaluation.matching import Gate, dense_ids, iou_gate, pair_up, paper_gate, strict_gate
 
 from .stories import frame, tracks_of, truth_of
 

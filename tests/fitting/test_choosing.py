@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalor.boxes import FLAT
 from scalor.fitting.choosing import (
     AREA,
     LEAST_AREA,
@@ -19,7 +20,6 @@ from scalor.fitting.choosing import (
     sigma_for,
     stride_for,
 )
-from scalor.perspective import FLAT
 from scalor.still.background import Background
 from scalor.still.survey import Survey, survey
 from scalor.training.guards import PATIENCE, warnings

@@ -12,8 +12,8 @@ from scalor.fitting import keeping
 from scalor.fitting.choosing import Choice, choose
 from scalor.fitting.keeping import keep
 from scalor.still.background import Background
+from scalor.tracking.view import VideoView, look_at
 from scalor.video import Video, open_video
-from scalor.video.viewing import VideoView, look_at
 from tests.still.films import walking_boxes
 
 

@@ -8,7 +8,7 @@ from beartype import beartype
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """beartype, told how to recognise an `Estimator`: it cannot check a protocol that is not `runtime_checkable`."""
-    from scalor.distributions import Estimator
+    from scalor.nn.distributions import Estimator
 
     runtime_checkable(Estimator)
     return beartype(function)

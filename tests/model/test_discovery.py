@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from scalor.distributions import Mode
 from scalor.kernels import paste
 from scalor.model.decoders import Sprite
 from scalor.model.discovery import SIBLING_OVERLAP, Discovery
 from scalor.model.geometry import corners
+from scalor.nn.distributions import Mode
 
 from .worlds import tiny_config, tiny_model
 

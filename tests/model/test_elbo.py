@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.model.elbo import ElboTerms, explain
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
+from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
 
 from .worlds import VARIANTS, each, look, squares, tiny_model
 

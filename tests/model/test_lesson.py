@@ -9,11 +9,11 @@ from torch import Tensor
 from scalor.config import ModelConfig, SceneConfig
 from scalor.data.clip import Truth
 from scalor.data.scenes import Scenes
-from scalor.distributions import Mode
 from scalor.model.lesson import LESSON_TERMS, at_frame, bind, ious, owners, teach
 from scalor.model.scalor import SCALOR
 from scalor.model.state import Roster
 from scalor.model.world import Seen
+from scalor.nn.distributions import Mode
 
 MODEL = ModelConfig(
     frame=(32, 32), grid=(8, 8), slots=4, proposals=3, object_size=(8.0, 8.0), size_range=0.7, memory=False, still=True

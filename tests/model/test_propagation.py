@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from scalor.distributions import Mode
 from scalor.model.decoders import Sprite
 from scalor.model.prior import Sampled
 from scalor.model.propagation import Propagation
 from scalor.model.state import ObjectState, Roster, SceneState
+from scalor.nn.distributions import Mode
 
 from .worlds import all_alive, random_objects, tiny_config, tiny_model
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from scalor.distributions import Exact
+from scalor.nn.distributions import Exact
 from scalor.tracks import Tracks, join_tracks
 
 from .worlds import VARIANTS, assert_same_tracks, each, look, see, squares, tiny_model, tune

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from scalor.boxes import FULL
 from scalor.config import ModelConfig
-from scalor.distributions import Exact, Mode
 from scalor.errors import InputError
 from scalor.model.geometry import at_row
 from scalor.model.scalor import SCALOR
-from scalor.perspective import FULL
+from scalor.nn.distributions import Exact, Mode
 
 from .worlds import TINY, squares, tiny_config
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.model.scalor import SCALOR
 from scalor.model.state import ObjectState
+from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
 
 from .worlds import VARIANTS, assert_same_tracks, each, look, numbers, per_frame, see, squares, tiny_model
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
-from scalor.distributions import Estimator, Mode
 from scalor.model.decoders import Sprite
 from scalor.model.elbo import Explained, explain
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, SceneState
 from scalor.model.world import Seen
+from scalor.nn.distributions import Estimator, Mode
 from scalor.tracks import Tracks
 
 TINY: dict[str, Any] = {

@@ -10,12 +10,13 @@ import torch
 from PIL import Image
 from torch import nn
 
+from scalor import checkpoint
 from scalor.baselines.sqair import DARK, SQAIR, SQAIRConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.mnist import Digits
 from scalor.errors import InputError
-from scalor.interface import Tracker
 from scalor.model.scalor import SCALOR
+from scalor.nn.interface import Tracker
 from scalor.presets import PRESETS, get_preset
 from scalor.reproduce import figures
 from scalor.reproduce.figures import (
@@ -29,7 +30,6 @@ from scalor.reproduce.figures import (
     truth_tracks,
     watch,
 )
-from scalor.training import checkpoint
 from scalor.visual import colors_of
 from scalor.visual.strips import RED
 from tests.model.worlds import squares, tiny_model

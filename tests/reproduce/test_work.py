@@ -14,15 +14,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from scalor import InputError
-from scalor.config import Config
+from scalor import InputError, checkpoint
 from scalor.presets import PRESETS, get_preset
 from scalor.reproduce import catalogue, measuring
 from scalor.reproduce.catalogue import choose
 from scalor.reproduce.runs import locate
 from scalor.reproduce.work import work
 from scalor.signals import Stopped
-from scalor.training import checkpoint, loop
+from scalor.systems import config_from_dict
+from scalor.training import loop
 from scalor.training.loop import Job, train_together
 from scalor.training.step import TrainingStep
 
@@ -92,7 +92,7 @@ def test_a_result_says_what_was_measured_and_where_it_comes_from(tmp_path: Path)
     assert (training["step"], training["seed"], training["side_by_side"]) == (STEPS, 3, 1)
     assert training["seconds"] > 0
     assert (evaluation["clips"], evaluation["nll_samples"]) == (1, 0)
-    assert Config.from_dict(document["asked"]["config"]) == one.config
+    assert config_from_dict(document["asked"]["config"]) == one.config
 
 
 def test_a_classical_tracker_is_measured_without_a_training(tmp_path: Path, trained: list[list[str]]) -> None:

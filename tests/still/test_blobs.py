@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalor.perspective import FLAT
+from scalor.boxes import FLAT
 from scalor.still.blobs import find_blobs, join_blobs, large_enough
 
 from .films import ellipse

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalor.boxes import FLAT
 from scalor.errors import InputError
-from scalor.perspective import FLAT
 from scalor.still.background import Background
 from scalor.still.foreground import CONTRAST
 from scalor.still.survey import Survey, survey

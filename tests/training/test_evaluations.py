@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from scalor import InputError
+from scalor import InputError, checkpoint
 from scalor.config import TrainConfig
 from scalor.evaluation import report
-from scalor.schedule import Anneals
-from scalor.training import checkpoint, loop
+from scalor.nn.schedule import Anneals
+from scalor.training import loop
 from scalor.training.loop import EVALUATED, Job, train_together
 from scalor.training.step import TrainingStep
 

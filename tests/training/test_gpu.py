@@ -21,7 +21,7 @@ from scalor.data.footage import Frames
 from scalor.model import captured as watching
 from scalor.model.captured import CapturedStep, copied
 from scalor.model.captured import tensors as tensors_of
-from scalor.schedule import Anneals, anneals
+from scalor.nn.schedule import Anneals, anneals
 from scalor.tracks import Tracks, join_tracks
 from scalor.training.folder import training_state
 from scalor.training.loop import Job, make_scenes, train, train_together

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from scalor import SCALOR, InputError, load
+from scalor import SCALOR, InputError, checkpoint, load
 from scalor.files import alone_in
-from scalor.training import checkpoint, folder, guards, loop
+from scalor.training import folder, guards, loop
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
 

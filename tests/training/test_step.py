@@ -8,7 +8,7 @@ from torch import Tensor
 
 from scalor import SCALOR, Config
 from scalor.data.scenes import Scenes
-from scalor.schedule import anneals
+from scalor.nn.schedule import anneals
 from scalor.training.folder import training_state
 from scalor.training.loop import make_scenes
 from scalor.training.step import TrainingStep

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from scalor import Config, InputError
-from scalor.training import checkpoint, guards, loop
+from scalor import Config, InputError, checkpoint
+from scalor.training import guards, loop
 from scalor.training.loop import Job, NotBegun, Outcome, TrainingResult, train_together
 from scalor.training.step import TrainingStep
 

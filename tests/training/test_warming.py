@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from scalor.config import Config
+from scalor.nn.schedule import anneals
 from scalor.presets import get_preset
-from scalor.schedule import anneals
+from scalor.systems import config_from_dict
 from scalor.training import warming
 
 from .tiny import tiny
@@ -73,7 +73,7 @@ def test_what_is_compiled_has_the_model_batch_and_precision_of_the_training() ->
         config.train.batch,
         config.train.precision,
     )
-    assert Config.from_dict(short.to_dict()) == short
+    assert config_from_dict(short.to_dict()) == short
     for preset in ("shapes-md", "grand-central"):  # where gradients end at each frame, another graph is compiled
         config = get_preset(preset)
         assert anneals(warming.short(config).train, 0).cut_gradients == anneals(config.train, 0).cut_gradients

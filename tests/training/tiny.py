@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from scalor import checkpoint
 from scalor.baselines.sqair import SQAIRConfig
 from scalor.baselines.vae import VAEConfig
 from scalor.baselines.vrnn import VRNNConfig
 from scalor.config import Config, SystemConfig
 from scalor.presets import get_preset
-from scalor.training import checkpoint
 from scalor.training.loop import TrainingResult, train
 
 CPU = torch.device("cpu")

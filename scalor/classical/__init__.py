@@ -1,0 +1,1 @@
+"""Trackers that learn nothing: detections by colour or by foreground, linked by a Kalman filter."""

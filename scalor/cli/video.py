@@ -1,0 +1,50 @@
+"""What commands that read a video share."""
+
+import argparse
+from typing import Any
+
+from scalor.documents import print_json
+from scalor.provenance import command_line, commit, today
+from scalor.tracking.view import VideoView
+from scalor.video import Selection
+
+
+def described(view: VideoView) -> str:
+    """What was found in the video before it is tracked, for people."""
+    found, lines = view.found, []
+    if found is not None:
+        speed = f", {found.speed:.1f} px a frame" if found.speed else ""
+        lines.append(
+            f"objects  about {found.object_size[0]:.0f}x{found.object_size[1]:.0f} px (height x width), "
+            f"{found.objects:.1f} in a frame{speed}"
+        )
+    if view.motion is not None or (view.camera is not None and view.camera.moves):
+        lines.append(f"camera   {(view.motion or view.camera).describe()}")  # type: ignore[union-attr]
+    return "\n".join(lines) or "nothing moves in this video, as far as can be seen"
+
+
+def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Where results come from."""
+    return {
+        "video": arguments.video,
+        "weights": arguments.weights,
+        "command": command_line(),
+        "commit": commit(),
+        "date": today(),
+    }
+
+
+def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
+    region = None
+    if arguments.region is not None:
+        x0, y0, x1, y1 = arguments.region
+        region = (x0, y0, x1, y1)
+    return Selection(region, arguments.start, arguments.end, stride)
+
+
+def tell(document: dict[str, Any], as_json: bool, sentence: str) -> int:
+    if as_json:
+        print_json(document)
+    else:
+        print(sentence)
+    return 0

@@ -1,0 +1,1 @@
+"""From the frames of a video to its tracks."""

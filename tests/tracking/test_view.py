@@ -1,0 +1,132 @@
+"""A video is looked at once: its camera, its background, what moves, and the scale for a tracker."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from scalor.config import ModelConfig, SceneConfig
+from scalor.errors import InputError
+from scalor.still.survey import Survey
+from scalor.tracking.view import (
+    MOST_ASPECT,
+    MOST_PIXELS,
+    SMALLEST_SIDE,
+    TYPICAL_SIDE,
+    VideoView,
+    lens_for,
+    look_at,
+    resolution,
+    slots_for,
+    universal_contrast,
+    universal_scale,
+)
+from scalor.tracks import Tracks
+from scalor.video import Video, open_video
+
+UNIVERSAL = ModelConfig(frame=(64, 64), grid=(16, 16), object_size=(18.0, 18.0), size_range=0.75, still=True)
+COMPOSED = SceneConfig(kind="composed")
+
+
+def found(height: float, width: float, strength: float = 0.5, objects: float = 5.0) -> Survey:
+    return Survey((height, width), 1.0, objects, strength, (1.0, 1.0))
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> VideoView:
+    """Three dark blocks of 20x10 px that move over a noisy scene."""
+    rng = np.random.default_rng(0)
+    scene = rng.integers(120, 180, (96, 128, 3))
+    frames = np.repeat(scene[None], 40, 0)
+    for t in range(40):
+        for n, (x, y) in enumerate(((5, 8), (40, 38), (20, 68))):
+            left = (x + (2 + n) * t) % 110
+            frames[t, y : y + 20, left : left + 10] = 20
+    np.save(tmp_path / "blocks.npy", frames.astype(np.uint8))
+    return look_at(open_video(tmp_path / "blocks.npy"))
+
+
+def test_what_moves_is_measured(view: VideoView) -> None:
+    assert view.found is not None
+    assert view.found.object_size == pytest.approx((20, 10), rel=0.15)
+    assert view.found.objects == pytest.approx(3, abs=0.6)
+    assert view.motion is None
+    assert view.steady is view.video
+
+
+@pytest.mark.parametrize("size", [(80, 28), (28, 80), (40, 40), (400, 150), (12, 12)])
+def test_universal_weights_see_objects_at_their_own_scale(size: tuple[float, float]) -> None:
+    scale, stretch = universal_scale(found(*size), (576, 768))
+    height, width = size[0] * scale, size[1] * scale * stretch
+    assert max(height / width, width / height) <= MOST_ASPECT + 1e-3
+    if size != (12, 12):
+        assert np.sqrt(height * width) == pytest.approx(TYPICAL_SIDE, rel=1e-3)
+    else:  # large enough as they are: enlarging would only cost time
+        assert (height, width) == pytest.approx((12, 12))
+
+
+def test_tiny_objects_are_enlarged_and_no_frame_becomes_too_large() -> None:
+    scale, stretch = universal_scale(found(4, 4), (240, 320))
+    assert 4 * scale == pytest.approx(SMALLEST_SIDE)
+    scale, stretch = universal_scale(found(4, 4), (2160, 3840))
+    assert 2160 * scale * 3840 * scale * stretch <= MOST_PIXELS * 1.01
+
+
+def test_faint_objects_are_made_stronger_but_not_without_limit() -> None:
+    assert universal_contrast(found(20, 20, strength=0.5)) == 1
+    assert universal_contrast(found(20, 20, strength=0.1)) == pytest.approx(3)
+    assert universal_contrast(found(20, 20, strength=0.001)) == 8
+    assert universal_contrast(None) == 1
+
+
+def test_there_are_more_slots_than_objects_were_counted(view: VideoView) -> None:
+    assert slots_for(view, UNIVERSAL, COMPOSED) == 24 + int(np.ceil(3 * view.found.objects))  # type: ignore[union-attr]
+    assert slots_for(replace(view, found=found(9, 9, objects=5_000)), UNIVERSAL, COMPOSED) == 1024
+    assert slots_for(view, UNIVERSAL, SceneConfig()) is None
+
+
+def test_refined_weights_have_as_many_slots_as_universal_ones(view: VideoView) -> None:
+    refined = SceneConfig(kind="footage", scale=0.5, object_size=(20.0, 10.0))
+    assert slots_for(view, UNIVERSAL, refined) == slots_for(view, UNIVERSAL, COMPOSED)
+
+
+def test_a_moving_camera_is_followed_and_boxes_come_back_to_the_frame(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = ndimage.gaussian_filter(rng.normal(size=(160, 300, 3)), (2, 2, 0))
+    scene = ((noise - noise.min()) / np.ptp(noise) * 255).astype(np.uint8)
+    np.save(tmp_path / "pan.npy", np.stack([scene[10:150, 2 * t : 200 + 2 * t] for t in range(40)]))
+    view = look_at(open_video(tmp_path / "pan.npy"))
+    assert view.camera is not None
+    assert view.camera.moves
+    assert view.motion is not None
+    assert view.steady.size[1] > 260
+    frames = list(view.video.whole_frames())
+    one, box = np.zeros(1, int), np.array([[110.0, 50.0, 130.0, 90.0]])  # rests in the scene
+    at = [
+        view.to_frame(Tracks(one, one, one, box, np.ones(1), one > 0, view.steady.size), frame).box[0, 0]
+        for frame in frames[::10]
+    ]
+    assert np.diff(at) == pytest.approx([-20] * 3, abs=0.5)
+    inside = view.picture(frames[0])[20:-20, 20:150].astype(float)
+    assert np.abs(inside - view.picture(frames[-1])[20:-20, 20:150]).mean() < 8
+    fewer = Video(view.steady._source, replace(view.steady.selection, stride=4))
+    assert sum(1 for _ in fewer) == 10
+
+
+def test_a_fitted_model_sees_the_same_camera_alike_at_any_resolution(view: VideoView) -> None:
+    fitted = SceneConfig(kind="footage", scale=0.5, video_size=(192, 256))
+    assert resolution(fitted, view.steady) == 2.0
+    assert lens_for(view, UNIVERSAL, fitted).scale == 1.0
+    other_shape = replace(fitted, video_size=(192, 192))
+    assert lens_for(view, UNIVERSAL, other_shape).scale == 0.5
+    assert lens_for(view, UNIVERSAL, replace(fitted, video_size=(0, 0))).scale == 0.5
+
+
+def test_a_single_picture_has_nothing_that_moves(tmp_path: Path) -> None:
+    np.save(tmp_path / "one.npy", np.zeros((1, 32, 32, 3), np.uint8))
+    view = look_at(open_video(tmp_path / "one.npy"))
+    assert view.background is None
+    with pytest.raises(InputError, match="has 1 frame"):
+        lens_for(view, UNIVERSAL, COMPOSED)
