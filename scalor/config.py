@@ -338,7 +338,7 @@ class Config(Generic[M_co]):
                 f"is {wanted}",
             )
         taught = self.train.lesson > 0
-        knows = self.scene.kind in ("composed", "shapes", "mnist", "replay") and self.system == "scalor"
+        knows = self.scene.kind in ("composed", "footage", "shapes", "mnist", "replay") and self.system == "scalor"
         require(not taught or knows, "train.lesson", self.train.lesson, "only SCALOR on scenes with a truth can use it")
         longest = max(frames for _, frames in self.train.lengths)
         require(

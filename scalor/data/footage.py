@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int, Int16, UInt8
 from torch import Tensor
 
 from scalor.boxes import FULL, sizes_at
@@ -26,6 +26,34 @@ from scalor.errors import InputError
 ANYWHERE_SHARE = 0.25
 """Of the clips, so that empty parts of the scene are seen too."""
 SPOT, MOMENT, TOP, LEFT, MIRROR, ANYWHERE, ZOOM = range(7)
+NOBODY, SEEN, HIDDEN = range(3)
+UNSEEN = 0.1
+"""Visible share of a hidden object: it need not be found, and is no error where it is."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a tracker found in the frames, as truth to learn from. Every object has a column of its own; one that ended
+    long ago leaves its column to another."""
+
+    seen: UInt8[np.ndarray, "N K"]
+    """NOBODY, SEEN, or HIDDEN: known to be there, but not seen."""
+    box: Float[np.ndarray, "N K 4"]
+    """Corners, pixels of the frames."""
+    owner: Int16[np.ndarray, "N H W"]
+    """The column of the object that a pixel shows, -1 for the scene."""
+
+    def beside(self, other: "Labels") -> "Labels":
+        """Those of other videos too."""
+        more = other.seen.shape[1] - self.seen.shape[1]
+        one, two = self.widened(max(0, more)), other.widened(max(0, -more))
+        return Labels(*(np.concatenate([getattr(part, field.name) for part in (one, two)]) for field in fields(Labels)))
+
+    def widened(self, columns: int) -> "Labels":
+        """With so many more columns, all empty."""
+        return Labels(
+            np.pad(self.seen, ((0, 0), (0, columns))), np.pad(self.box, ((0, 0), (0, columns), (0, 0))), self.owner
+        )
 
 
 @dataclass(frozen=True)
@@ -41,9 +69,12 @@ class Frames:
     """The video that each stretch is of."""
     spots: Int[np.ndarray, "M 3"]
     """Frame, row and column of things that do not belong to the scene."""
+    labels: Labels | None = None
+    """Of all frames, where a tracker has looked at them."""
 
     def save(self, path: Path) -> None:
-        np.savez_compressed(path, **vars(self))
+        arrays = {name: value for name, value in vars(self).items() if name != "labels"}
+        np.savez_compressed(path, **arrays, **(vars(self.labels) if self.labels else {}))
 
     @property
     def lengths(self) -> Int[np.ndarray, " S"]:
@@ -78,14 +109,19 @@ class Frames:
             np.concatenate([self.starts, other.starts + count]),
             np.concatenate([self.videos, other.videos + videos]),
             np.concatenate([self.spots, other.spots + np.array([count, 0, 0])]),
+            self.labels.beside(other.labels) if self.labels and other.labels else None,
         )
 
     @staticmethod
     def load(path: Path) -> "Frames":
         try:
             with np.load(path, allow_pickle=False) as file:
-                return Frames(**{field.name: file[field.name] for field in fields(Frames)})
-        except (OSError, KeyError, ValueError, BadZipFile) as error:
+                labels = (
+                    Labels(**{field.name: file[field.name] for field in fields(Labels)}) if "seen" in file else None
+                )
+                names = [field.name for field in fields(Frames) if field.name != "labels"]
+                return Frames(**{name: file[name] for name in names}, labels=labels)
+        except (OSError, KeyError, ValueError, TypeError, BadZipFile) as error:
             raise InputError(
                 f"scene.footage is {str(path)!r}: no frames can be read from it; make them anew with `scalor fit`."
             ) from error
@@ -114,6 +150,7 @@ class Footage:
         self.moments, self.spots = put(moments), put(spots.astype(np.int64))
         self.sizes = put(sizes_at(np.arange(height) + 0.5, height, config.perspective).astype(np.float32))
         self.earliest, self.latest = put(earliest.astype(np.int64)), put(latest.astype(np.int64))
+        self.labels = None if kept.labels is None else [put(part) for part in vars(kept.labels).values()]
 
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
         cut = self.cut(key(self.seed, self.split, index), length)
@@ -122,7 +159,37 @@ class Footage:
         seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
         still = between_pixels(self.stills, self.video[cut.first][:, None, None, None, None], y, x)
         sizes = cut.zoom[:, None] * self.sizes[cut.y.long().clamp(0, len(self.sizes) - 1)]
-        return Clip(with_still(seen / 255, still / 255, sizes), nobody(seen))
+        frames = with_still(seen / 255, still / 255, sizes)
+        return Clip(frames, nobody(seen) if self.labels is None else self.truth(cut, length))
+
+    def truth(self, cut: "Cut", length: int) -> Truth:
+        """What the labels say of clips."""
+        assert self.labels is not None
+        seen, box, owner = self.labels
+        t = cut.first[:, None] + torch.arange(length, device=cut.first.device)
+        rows, columns = (at.round().long() for at in (cut.y, cut.x))
+        rows, columns = rows.clamp(0, owner.shape[1] - 1), columns.clamp(0, owner.shape[2] - 1)
+        size = torch.tensor([cut.x.shape[1], cut.y.shape[1]], device=t.device)
+        start = torch.stack([at.amin(1) + 0.5 - 0.5 / cut.zoom for at in (cut.x, cut.y)], -1)[:, None, None]
+        low, high = ((box[t][..., part] - start) * cut.zoom[:, None, None, None] for part in (slice(2), slice(2, 4)))
+        mirrored = (cut.x[:, 0] > cut.x[:, -1])[:, None, None]
+        left, right = low[..., 0], high[..., 0]
+        low = torch.stack([torch.where(mirrored, size[0] - right, left), low[..., 1]], -1)
+        high = torch.stack([torch.where(mirrored, size[0] - left, right), high[..., 1]], -1)
+        inside = (torch.minimum(high, size) - low.clamp(min=0)).clamp(min=0).prod(-1) / (high - low).prod(-1).clamp(
+            min=1
+        )
+        state = seen[t]
+        there = (state != NOBODY) & (inside > 0)
+        number = torch.arange(seen.shape[1], device=t.device)
+        return Truth(
+            id=torch.where(there, number, -1),
+            centre=(low + high) / 2,
+            box=torch.cat([low, high], -1),
+            visible=torch.where(state == SEEN, inside, UNSEEN) * there,
+            order=torch.zeros(len(t), len(number), dtype=torch.long, device=t.device),
+            owner=owner[t[:, :, None, None], rows[:, None, :, None], columns[:, None, None, :]].long(),
+        )
 
     def cut(self, keys: Int[Tensor, " B"], length: int) -> "Cut":
         """Where and when clips are cut out: most around a spot, some anywhere."""

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool
 from tqdm import tqdm
 
 from scalor.config import Config
-from scalor.data.footage import Frames
+from scalor.data.footage import Frames, Labels
 from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.still.blobs import find_blobs, large_enough
@@ -16,6 +17,7 @@ from scalor.still.survey import changes_in
 from scalor.tracking.lens import Lens
 from scalor.tracking.view import VideoView
 from scalor.video.resize import shrink, strengthen
+from scalor.video.sources import Picture
 
 MOST_BYTES = 2**30
 """Of kept frames. More of a long video would not teach more."""
@@ -23,49 +25,76 @@ STRETCH = 40
 """Frames in a row that are kept of a video too long to be kept whole."""
 
 
-def keep(view: VideoView, config: Config) -> Frames:
-    """Every frame of a short video; of a long one, stretches spread evenly over it, as the model is to see them.
+class Keeper:
+    """Takes pictures of a video, and keeps them as the model is to see them.
 
     All are brought to the light of the background's own picture, so that one picture serves a whole stretch.
     """
-    video, scene = view.steady, config.scene
-    assert view.background is not None
-    assert view.found is not None
-    lens = Lens(video.full_size, video.selection.region, config.model.cell, scene.scale, scene.stretch, view.background)
-    behind = view.background.shrunken(lens.seen)
-    object_size = (view.found.object_size[0] * lens.scales[0], view.found.object_size[1] * lens.scales[1])
-    count = sum(1 for _ in video) if video.frames is None else video.frames
-    most = max(2 * STRETCH, MOST_BYTES // behind.still.nbytes)
-    stretches = max(1, count // STRETCH)
-    taken = set(range(stretches)) if count <= most else set(spread(most // STRETCH, stretches))
-    frames: list[np.ndarray] = []
-    starts: list[int] = []
-    epochs: list[int] = []
-    spots: list[tuple[int, int, int]] = []
-    last = (-2, -1)
-    for number, frame in enumerate(tqdm(video, "reading", count, file=sys.stderr, unit="frame", leave=False)):
-        if min(number // STRETCH, stretches - 1) not in taken:
-            continue
-        picture = shrink(frame.picture, lens.seen)
-        empty = behind.at(picture)
-        assert behind.light is not None
-        now = (number, behind.light.epoch)
-        if last != (number - 1, now[1]):
-            starts.append(len(frames))
-            epochs.append(now[1])
-        last = now
-        blobs = find_blobs(changes_in(picture, empty, view.found.test))
-        large = large_enough(blobs, object_size, lens.seen[0], view.found.perspective)
-        spots += [(len(frames), int(y), int(x)) for x, y in blobs.centre[large]]
-        evened = behind.light.light.inverse().applied(picture)
-        frames.append(strengthen(evened, behind.epochs[now[1]], scene.contrast).transpose(2, 0, 1))
-    if not spots:
-        raise InputError(
-            f"{video.name} shows nothing of about {object_size[0]:.0f}x{object_size[1]:.0f} px that moves: say another "
-            "--object-size, or choose another part of it with --start, --end or --region."
+
+    def __init__(self, view: VideoView, config: Config) -> None:
+        video, scene = view.steady, config.scene
+        assert view.background is not None
+        assert view.found is not None
+        size, region, cell = video.full_size, video.selection.region, config.model.cell
+        self.lens = Lens(size, region, cell, scene.scale, scene.stretch, view.background)
+        self.view, self.found, self.contrast = view, view.found, scene.contrast
+        self.background = view.background.shrunken(self.lens.seen)
+        self.object_size = (
+            view.found.object_size[0] * self.lens.scales[0],
+            view.found.object_size[1] * self.lens.scales[1],
         )
-    stills = np.stack([picture.transpose(2, 0, 1) for picture in behind.epochs])
-    return Frames(np.stack(frames), stills, np.array(starts), np.array(epochs), np.array(spots))
+        self.frames: list[np.ndarray] = []
+        self.starts: list[int] = []
+        self.epochs: list[int] = []
+        self.spots: list[tuple[int, int, int]] = []
+        self.last = (-2, -1)
+
+    @property
+    def most(self) -> int:
+        """Frames that may be kept."""
+        return max(2 * STRETCH, MOST_BYTES // self.background.still.nbytes)
+
+    def add(self, picture: Picture, number: int) -> Bool[np.ndarray, "h w"]:
+        """Keep a picture of the region; numbers that follow each other make a stretch. Returns its foreground."""
+        small = shrink(picture, self.lens.seen)
+        empty = self.background.at(small)
+        assert self.background.light is not None
+        now = (number, self.background.light.epoch)
+        if self.last != (number - 1, now[1]):
+            self.starts.append(len(self.frames))
+            self.epochs.append(now[1])
+        self.last = now
+        foreground = changes_in(small, empty, self.found.test)
+        blobs = find_blobs(foreground)
+        large = large_enough(blobs, self.object_size, self.lens.seen[0], self.found.perspective)
+        self.spots += [(len(self.frames), int(y), int(x)) for x, y in blobs.centre[large]]
+        evened = self.background.light.light.inverse().applied(small)
+        self.frames.append(strengthen(evened, self.background.epochs[now[1]], self.contrast).transpose(2, 0, 1))
+        return foreground
+
+    def kept(self, labels: Labels | None = None) -> Frames:
+        """All that was kept."""
+        if not self.spots:
+            height, width = self.object_size
+            raise InputError(
+                f"{self.view.video.name} shows nothing of about {height:.0f}x{width:.0f} px that moves: say another "
+                "--object-size, or choose another part of it with --start, --end or --region."
+            )
+        stills = np.stack([picture.transpose(2, 0, 1) for picture in self.background.epochs])
+        starts, epochs, spots = (np.array(values) for values in (self.starts, self.epochs, self.spots))
+        return Frames(np.stack(self.frames), stills, starts, epochs, spots, labels)
+
+
+def keep(view: VideoView, config: Config) -> Frames:
+    """Every frame of a short video; of a long one, stretches spread evenly over it."""
+    video, keeper = view.steady, Keeper(view, config)
+    count = sum(1 for _ in video) if video.frames is None else video.frames
+    stretches = max(1, count // STRETCH)
+    taken = set(range(stretches)) if count <= keeper.most else set(spread(keeper.most // STRETCH, stretches))
+    for number, frame in enumerate(tqdm(video, "reading", count, file=sys.stderr, unit="frame", leave=False)):
+        if min(number // STRETCH, stretches - 1) in taken:
+            keeper.add(frame.picture, number)
+    return keeper.kept()
 
 
 def spread(count: int, room: int) -> Iterator[int]:

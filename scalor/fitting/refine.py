@@ -1,4 +1,4 @@
-"""Universal weights refined on one's own videos, by the evidence lower bound alone: minutes instead of hours.
+"""Universal weights refined on one's own videos in minutes: by the evidence lower bound, and by what tracking finds.
 
 >>> folder, device = Path("runs/ants"), torch.device("cpu")
 >>> prepared = prepare(["ants.mp4"], folder, Selection(), Wish(minutes=10), 10, device, lambda config: config)
@@ -20,8 +20,10 @@ from scalor.data.footage import Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.fitting.fit import FOOTAGE_FILE, check_length, check_views
-from scalor.fitting.keeping import keep, save
+from scalor.fitting.keeping import save
+from scalor.fitting.teaching import keep_and_label
 from scalor.nn.schedule import anneals
+from scalor.pipeline import load_for
 from scalor.tracking.view import VideoView, is_universal, lens_for, look_at
 from scalor.training.step import TrainingStep
 from scalor.video import Selection, open_video
@@ -30,6 +32,8 @@ LENGTHS = ((0.0, 4), (0.6, 8))
 """Shares of the steps from which clips have so many frames."""
 LONGEST = max(frames for _, frames in LENGTHS)
 BATCH, LEARNING_RATE, CLIP_NORM = 10, 2e-4, 0.3
+LESSON = 0.02
+"""Weight of what the tracker itself has found, tidied up, beside the bound: as in the training of universal weights."""
 FEWEST_STEPS, MOST_STEPS = 20, 20_000
 TIMED = 3
 """Steps that are timed at each length, to know how many fit into the minutes."""
@@ -80,9 +84,12 @@ def prepare(
     for view in views:
         check_length(view.steady, LONGEST)
     config = settings(start.model, views[0], selection.stride, str(folder / FOOTAGE_FILE), wish)
-    frames = reduce(Frames.beside, (keep(view, config) for view in views))
+    kept = (keep_and_label(view, config, load_for(view, wish.weights, device)) for view in views)
+    frames = reduce(Frames.beside, kept)
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
+    if frames.labels is None:  # nothing was found: the bound alone must find it
+        config = replace(config, train=replace(config.train, lesson=0.0))
     config = change(config)
     if wish.steps is None:
         left = 60 * wish.minutes * SPENT - (time.monotonic() - begun)
@@ -124,6 +131,7 @@ def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wis
         clip_object=3.0,
         temperature=(0.3, 0.3, 0),
         presence_prior=(0.01, 0.01, 0),
+        lesson=LESSON,
         start=wish.weights,
         log_every=10,
         picture_every=25,

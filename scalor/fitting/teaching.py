@@ -1,0 +1,141 @@
+"""What a tracker finds in a video, tidied up, as truth for its own refinement.
+
+Tidying knows more than the model that it corrects: where an object was before and after a frame, what shape is usual,
+where the foreground ends. A refinement on these labels hands that knowledge to the model.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int16
+from tqdm import tqdm
+
+from scalor.config import Config
+from scalor.data.footage import HIDDEN, NOBODY, SEEN, Frames, Labels
+from scalor.fitting.keeping import Keeper
+from scalor.nn.interface import Tracker
+from scalor.tracking.follow import follow
+from scalor.tracking.identity import PREDICTED_PRESENCE
+from scalor.tracking.view import VideoView
+from scalor.tracks import Tracks
+from scalor.video import Video
+
+MOST_FRAMES, STRETCH = 1_500, 60
+"""Frames that are labelled of a long video, and how many of them in a row."""
+REACH = 1.1
+"""Of half a box's sides: how far from its middle the pixels of its object may lie."""
+
+
+def keep_and_label(view: VideoView, config: Config, tracker: Tracker, quiet: bool = False) -> Frames:
+    """Frames of a video, with what the tracker finds in them; without labels where it finds nothing at all."""
+    keeper = Keeper(view, config)
+    x0, y0, x1, y1 = keeper.lens.corners
+    scale = (keeper.lens.seen[0] / (y1 - y0), keeper.lens.seen[1] / (x1 - x0))
+    rows: list[list[Row]] = []
+    foregrounds: list[np.ndarray] = []
+    number = ids = 0
+    parts = stretches_of(view, min(MOST_FRAMES, keeper.most))
+    total = len(parts) * STRETCH if len(parts) > 1 else view.video.frames
+    with tqdm(desc="tracking", total=total, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
+        for part in parts:
+            number, first_id = number + 1, ids  # a number is left out between stretches
+            for step in follow(tracker, part):
+                picture = view.picture(step.frame)[y0:y1, x0:x1]
+                rows.append(rows_of(step.in_view, len(rows), scale, (x0, y0), first_id))
+                foregrounds.append(keeper.add(picture, number))
+                ids = max([ids, *(row.id + 1 for row in rows[-1])])
+                number += 1
+                bar.update()
+    return keeper.kept(labels_of(rows, foregrounds, config.scene.length) if any(rows) else None)
+
+
+def stretches_of(view: VideoView, most: int) -> list[VideoView]:
+    """The whole of a video of up to so many frames; of a longer one, stretches spread evenly over it."""
+    video = view.video
+    count, stride = video.frames, video.selection.stride
+    if count is None or count <= most:
+        return [view]
+    number = max(1, most // STRETCH)
+    first, seconds = video.selection.start or 0.0, stride / video.fps
+    starts = [first + int((place + 0.5) / number * (count - STRETCH)) * seconds for place in range(number)]
+    return [replace(view, video=part_of(video, start, start + STRETCH * seconds)) for start in starts]
+
+
+def part_of(video: Video, start: float, end: float) -> Video:
+    return Video(video._source, replace(video.selection, start=start, end=end))
+
+
+@dataclass(frozen=True)
+class Row:
+    """An object in a frame."""
+
+    frame: int
+    """Of the labelled frames, from 0 on."""
+    id: int
+    box: Float[np.ndarray, " 4"]
+    """Pixels of the labelled frames."""
+    hidden: bool
+
+
+def rows_of(tracks: Tracks, frame: int, scale: tuple[float, float], corner: tuple[int, int], id_from: int) -> list[Row]:
+    """The tracks of a frame, at the scale at which the model sees it (of its height and its width)."""
+    down, across = scale
+    factors, shift = np.array([across, down] * 2), np.array([*corner, *corner])
+    boxes, hidden = (tracks.box - shift) * factors, tracks.presence <= PREDICTED_PRESENCE
+    return [Row(frame, id_from + int(tracks.id[row]), boxes[row], bool(hidden[row])) for row in range(len(tracks))]
+
+
+def owners(
+    rows: Sequence[Row], column: dict[int, int], foreground: Bool[np.ndarray, "H W"]
+) -> Int16[np.ndarray, "H W"]:
+    """Whose each pixel is: that of the object whose box is nearest, where it is foreground."""
+    height, width = foreground.shape
+    owner = np.full((height, width), -1, np.int16)
+    nearest = np.full((height, width), REACH, np.float32)
+    for row in rows:
+        if row.hidden:
+            continue
+        middle, half = (row.box[:2] + row.box[2:]) / 2, np.maximum(row.box[2:] - row.box[:2], 1) / 2
+        low, high = np.floor(middle - REACH * half), np.ceil(middle + REACH * half)
+        x0, y0 = np.clip(low, 0, (width, height)).astype(int)
+        x1, y1 = np.clip(high, 0, (width, height)).astype(int)
+        x, y = (np.arange(x0, x1) + 0.5 - middle[0]) / half[0], (np.arange(y0, y1) + 0.5 - middle[1]) / half[1]
+        away = np.maximum(np.abs(x), np.abs(y)[:, None])
+        closer = (away < nearest[y0:y1, x0:x1]) & foreground[y0:y1, x0:x1]
+        nearest[y0:y1, x0:x1][closer] = away[closer]
+        owner[y0:y1, x0:x1][closer] = column[row.id]
+    return owner
+
+
+def columns_of(rows: Sequence[Row], apart: int) -> dict[int, int]:
+    """A column for each id. Objects that follow each other in one are so many frames apart."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for row in rows:
+        first.setdefault(row.id, row.frame)
+        last[row.id] = row.frame
+    free_from: list[int] = []
+    columns = {}
+    for number in sorted(first, key=lambda number: first[number]):
+        column = next((c for c, free in enumerate(free_from) if free <= first[number]), len(free_from))
+        if column == len(free_from):
+            free_from.append(0)
+        free_from[column] = last[number] + apart
+        columns[number] = column
+    return columns
+
+
+def labels_of(rows: Sequence[Sequence[Row]], foregrounds: Sequence[Bool[np.ndarray, "H W"]], apart: int) -> Labels:
+    """The rows of each frame as tables; clips must not be longer than `apart` frames."""
+    column = columns_of([row for frame in rows for row in frame], apart)
+    width = max(column.values(), default=0) + 1
+    seen = np.full((len(rows), width), NOBODY, np.uint8)
+    box = np.zeros((len(rows), width, 4), np.float32)
+    for number, frame in enumerate(rows):
+        for row in frame:
+            seen[number, column[row.id]] = HIDDEN if row.hidden else SEEN
+            box[number, column[row.id]] = row.box
+    owner = [owners(frame, column, foreground) for frame, foreground in zip(rows, foregrounds, strict=True)]
+    return Labels(seen, box, np.stack(owner))
