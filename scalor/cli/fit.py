@@ -123,7 +123,7 @@ def told(before: LabelFreeScore, after: LabelFreeScore, start: str, better: bool
     """The comparison, for people."""
     lines = [
         f"{name:<8} explains {score.explained:.0%} of what moves, {score.on_something:.0%} of its boxes show something "
-        f"that moves, {score.lasting:.0%} of its ids last"
+        f"that moves, {score.usual:.0%} have the usual shape, {score.lasting:.0%} of its ids last"
         for name, score in ((start, before), ("refined", after))
     ]
     verdict = "the refined weights are kept" if better else f"refining did not help: the folder holds {start}'s weights"

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from scalor.boxes import sizes_at
+from scalor.boxes import Perspective, sizes_at
 from scalor.config import SceneConfig
 from scalor.errors import InputError
 from scalor.health import HealthMonitor
@@ -232,10 +232,17 @@ class Tidy:
 
     def usual(self, tracks: Tracks) -> Float[np.ndarray, "N 2"]:
         """Width and height of a typical object at the place of each."""
-        _, top, _, bottom = self.lens.corners
-        row = tracks.box[:, 1::2].mean(1) - top
-        sizes: np.ndarray = sizes_at(row, bottom - top, self.perspective)[:, None] * np.array(self.object_size[::-1])
-        return sizes
+        return usual_sizes(tracks, self.object_size, self.perspective, self.lens)
+
+
+def usual_sizes(
+    tracks: Tracks, object_size: tuple[float, float], perspective: Perspective, lens: Lens
+) -> Float[np.ndarray, "N 2"]:
+    """Width and height of a typical object at the place of each."""
+    _, top, _, bottom = lens.corners
+    row = tracks.box[:, 1::2].mean(1) - top
+    sizes: np.ndarray = sizes_at(row, bottom - top, perspective)[:, None] * np.array(object_size[::-1])
+    return sizes
 
 
 def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:

@@ -213,17 +213,25 @@ def believable(
 ) -> Bool[np.ndarray, " N"]:
     """Whether the presence of each detection is high enough for its shape.
 
-    `usual`: typical width and height at its place. Of long things that lie in any direction only the diagonal is
-    compared. `certainty`: from 0, where the typical size is not known well, to 1.
+    `usual`: typical width and height at its place; `certainty`: from 0, where these are not known well, to 1.
     """
-    size = (tracks.box[:, 2:] - tracks.box[:, :2]).clip(min=1)
-    if any_direction:
-        unlike = np.abs(np.log(np.linalg.norm(size, axis=1) / np.linalg.norm(usual, axis=1)))
-    else:
-        unlike = np.linalg.norm(np.log(size / usual), axis=1)
+    unlike = unlikeness(tracks.box, usual, any_direction)
     asked = BELIEVED + PER_UNLIKE * certainty * (unlike - TOLERATED).clip(min=0)
     enough: np.ndarray = tracks.presence >= asked.clip(max=MOST_ASKED)
     return enough
+
+
+def unlikeness(
+    box: Float[np.ndarray, "N 4"], usual: Float[np.ndarray, "N 2"], any_direction: bool
+) -> Float[np.ndarray, " N"]:
+    """How far the logarithms of width and height are from the usual ones. Of long things that lie in any direction only
+    the diagonal is compared."""
+    size = (box[:, 2:] - box[:, :2]).clip(min=1)
+    if any_direction:
+        away: np.ndarray = np.abs(np.log(np.linalg.norm(size, axis=1) / np.linalg.norm(usual, axis=1)))
+    else:
+        away = np.linalg.norm(np.log(size / usual), axis=1)
+    return away
 
 
 def without_doubles(tracks: Tracks, usual: Float[np.ndarray, "N 2"]) -> Tracks:

@@ -68,7 +68,7 @@ def test_a_refinement_goes_on_with_its_own_part_of_the_video(
 
     def watched(view: VideoView, tracker: object) -> LabelFreeScore:
         parts.append(view.video.selection.region)
-        return LabelFreeScore(1.0, 1.0, 1.0)
+        return LabelFreeScore(1.0, 1.0, 1.0, 1.0)
 
     monkeypatch.setattr("scalor.cli.fit.label_free_score", watched)
     region = ["--region", "0", "0", "64", "40"]
@@ -81,7 +81,7 @@ def test_a_refinement_goes_on_with_its_own_part_of_the_video(
 
 
 def test_a_refinement_that_does_not_help_is_not_kept(say: Say, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = iter([LabelFreeScore(0.9, 0.9, 0.9), LabelFreeScore(0.2, 0.9, 0.9)])
+    scores = iter([LabelFreeScore(0.9, 0.9, 0.9, 0.9), LabelFreeScore(0.2, 0.9, 0.9, 0.9)])
     monkeypatch.setattr("scalor.cli.fit.label_free_score", lambda view, tracker: next(scores))
     spoken = say("fit", film, "--out", "mine", *REFINED, "--train.learning_rate", "0.5")
     assert "refining did not help: the folder holds any's weights" in spoken.out
