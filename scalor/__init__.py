@@ -1,24 +1,27 @@
 """SCALOR: find, follow, separate and forecast every object in a video, with no labels.
 
->>> tracks = scalor.track("walkers.mp4", weights="runs/walkers")  # after `scalor fit walkers.mp4`
+>>> tracks = scalor.track("walkers.mp4")
 >>> model = scalor.load("shapes-md")
 >>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
 >>> tracks.to_csv("tracks.csv")
+
+Names are imported when they are first used, so that `import scalor` itself takes no time.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from scalor import systems
-from scalor.checkpoint import load, save
-from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.errors import InputError
-from scalor.model.scalor import SCALOR
-from scalor.nn.interface import Model
-from scalor.pipeline import track
-from scalor.presets import get_preset
-from scalor.tracks import Tracks
+if TYPE_CHECKING:
+    from scalor.checkpoint import load, save
+    from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
+    from scalor.errors import InputError
+    from scalor.model.scalor import SCALOR
+    from scalor.nn.interface import Model
+    from scalor.pipeline import track
+    from scalor.presets import build, get_preset
+    from scalor.tracks import Tracks
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "SCALOR",
     "Config",
@@ -35,7 +38,30 @@ __all__ = [
     "track",
 ]
 
+HOMES = {
+    "SCALOR": "scalor.model.scalor",
+    "Config": "scalor.config",
+    "InputError": "scalor.errors",
+    "Model": "scalor.nn.interface",
+    "ModelConfig": "scalor.config",
+    "SceneConfig": "scalor.config",
+    "Tracks": "scalor.tracks",
+    "TrainConfig": "scalor.config",
+    "build": "scalor.presets",
+    "get_preset": "scalor.presets",
+    "load": "scalor.checkpoint",
+    "save": "scalor.checkpoint",
+    "track": "scalor.pipeline",
+}
+"""The module of each public name."""
 
-def build(preset: str) -> Any:
-    """An untrained model by the name of its preset: a `SCALOR`, or whatever system the preset is of."""
-    return systems.build(get_preset(preset).model)
+
+def __getattr__(name: str) -> object:
+    if name not in HOMES:
+        raise AttributeError(f"module 'scalor' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *HOMES])

@@ -16,6 +16,9 @@ from scalor.errors import InputError
 
 T = TypeVar("T")
 
+FPS = 10
+"""Frames per second of images and arrays, which carry no time of their own."""
+
 
 def setting(default: T, help: str) -> T:
     """A field with a default and the sentence that the command line shows for it."""

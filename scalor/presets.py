@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from scalor import systems
 from scalor.baselines.sqair import SQAIRConfig
 from scalor.baselines.vae import VAEConfig
 from scalor.baselines.vrnn import VRNNConfig
@@ -28,6 +29,11 @@ def get_preset(name: str) -> Config:
         hint = f"did you mean {near[0]}" if near else "`scalor presets` lists them all"
         raise InputError(f"preset is {name!r}: there is no such preset; {hint}.")
     return PRESETS[name]()
+
+
+def build(preset: str) -> Any:
+    """An untrained model by the name of its preset: a `SCALOR`, or whatever system the preset is of."""
+    return systems.build(get_preset(preset).model)
 
 
 def describe(name: str) -> str:

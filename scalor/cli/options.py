@@ -5,6 +5,7 @@ import json
 import math
 from typing import NoReturn, TypeAlias
 
+from scalor.config import FPS
 from scalor.errors import InputError
 
 LONGEST_FIT = 10_000
@@ -280,8 +281,6 @@ def add_info(commands: Commands) -> None:
 
 def add_selection(sub: argparse.ArgumentParser) -> None:
     """Which part of a video is meant."""
-    from scalor.video.reading import FPS
-
     sub.add_argument(
         "--region",
         type=natural,

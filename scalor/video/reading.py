@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from scalor.config import FPS
 from scalor.errors import InputError, without_extra
 from scalor.video.arrays import open_array
 from scalor.video.selection import Selection
@@ -24,8 +25,6 @@ from scalor.video.sources import Frame, Picture, Source
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm", ".pnm")
 KINDS = "a video file, a folder of images, a pattern such as 'frames/*.png', a TIFF stack or a .npy or .npz file"
-FPS = 10
-"""Frames per second of images and arrays, which carry no time."""
 WORTH_SEEKING = 4
 """A sample of fewer than one in so many frames jumps from one to the next."""
 
