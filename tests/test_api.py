@@ -1,5 +1,7 @@
 """What `import scalor` offers: public names, models by name, and weights that come back as they were saved."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,23 @@ def test_a_public_name_can_be_imported(name: str) -> None:
 
 
 def test_nothing_public_is_forgotten() -> None:
-    assert {"SCALOR", "Tracks", "InputError", "build", "load", "save", "get_preset"} <= set(scalor.__all__)
+    public = {"SCALOR", "Config", "InputError", "Model", "ModelConfig", "SceneConfig", "Tracks", "TrainConfig"}
+    assert set(scalor.__all__) == {*public, "build", "get_preset", "load", "save", "track"}
+    assert set(scalor.__all__) <= set(dir(scalor))
     assert issubclass(scalor.InputError, Exception)
     assert scalor.__version__
+
+
+def test_a_name_that_is_not_public_is_unknown() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'trakc'"):
+        scalor.trakc  # noqa: B018
+
+
+def test_importing_the_package_loads_no_heavy_library() -> None:
+    """Names are imported when they are first used."""
+    code = "import sys, scalor; print(sorted({'torch', 'numpy', 'scipy', 'av'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_model_is_built_by_the_name_of_its_preset() -> None:

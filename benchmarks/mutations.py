@@ -1,0 +1,205 @@
+"""`python -m benchmarks.mutations`: would the tests notice if a line were broken?
+
+Breaks one line at a time in a copy of the repository, runs the tests of the folders it belongs to, and reports which
+breakages were caught. A breakage that survives is a promise that no test keeps.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import Queue
+
+from benchmarks import report
+from benchmarks.track_command import origin
+
+ROOT = Path(__file__).parent.parent
+COPIED = ("scalor", "tests", "benchmarks", "docs", "README.md", "pyproject.toml")
+LONGEST_S = 900
+"""Seconds for the tests of one breakage."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A line to break: the first place where `old` stands in the file becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+    """Paths below tests/, separated by blanks."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}: {self.old} -> {self.new}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the tests said of one breakage."""
+
+    mutation: str
+    result: str
+    """caught, survived, or too long."""
+    seconds: float
+
+
+MUTATIONS = (
+    # The model: what the paper says, and what docs/model.md says of departures from it.
+    Mutation("nn/distributions.py", "REJECTED_PRESENCE = 1e-8", "REJECTED_PRESENCE = 0.1", "nn model"),
+    Mutation("nn/gradients.py", "ctx.times * usual / norm", "usual / norm", "nn"),
+    Mutation("nn/gradients.py", "(numbers * gradient < 0)", "(numbers * gradient > 0)", "nn"),
+    Mutation("model/elbo.py", "foreground.mask.detach()", "foreground.mask", "model"),
+    Mutation("model/background.py", "1 - foreground], 2)", "foreground], 2)", "model"),
+    Mutation("model/world.py", "colours - 0.5", "colours", "model"),
+    Mutation("model/world.py", "colours - still", "colours", "model"),
+    Mutation("model/sighting.py", "(canvas[:, :, 0] > 0.5)", "(canvas[:, :, 0] > 0.1)", "model"),
+    Mutation("model/state.py", "SAME_LOOK = 0.1", "SAME_LOOK = 10.0", "model"),
+    Mutation("model/state.py", "SAME_PLACE = 0.5", "SAME_PLACE = 0.05", "model"),
+    Mutation("model/state.py", "births[:, 0] - seated", "births[:, 0]", "model"),
+    Mutation("model/state.py", "roster.next_id + seated", "roster.next_id", "model"),
+    Mutation("model/propagation.py", "gate * fresh.mean + (1 - gate)", "(1 - gate) * fresh.mean + gate", "model"),
+    Mutation("model/propagation.py", "objects.z_depth + judged[..., :1]", "judged[..., :1]", "model"),
+    Mutation("model/propagation.py", "typical * squashed[..., :2]", "2 * typical * squashed[..., :2]", "model"),
+    Mutation("model/propagation.py", "sprite.shows & inside", "sprite.shows", "model"),
+    Mutation("model/discovery.py", "presence * (1 - self.reject", "presence * (0 + self.reject", "model"),
+    Mutation("model/discovery.py", "share >= SIBLING_OVERLAP", "share >= 2", "model"),
+    Mutation("model/rendering.py", "(1 - foreground.mask) * background", "background", "model"),
+    Mutation("model/geometry.py", "(x0 < frame[1])", "(x0 < frame[0])", "model"),
+    Mutation("kernels/reference.py", "reach = 1 + 1 / samples", "reach = 1", "kernels"),
+    Mutation("kernels/reference.py", "align_corners=False", "align_corners=True", "kernels"),
+    # Scenes and their truth.
+    Mutation("data/footage.py", "torch.where(mirrored, x.flip(1), x)", "x", "data fitting"),
+    Mutation("data/footage.py", "torch.where(mirrored, size[0] - right, left)", "left", "data fitting"),
+    Mutation("data/footage.py", "torch.where(state == SEEN, inside, UNSEEN)", "inside", "data fitting"),
+    Mutation("data/recorded.py", 'ours if name == "order" else ours[:, :length]', "ours", "data"),
+    Mutation("data/compositor.py", "visible=visible", "visible=truth.visible", "data"),
+    Mutation("data/paths.py", "torch.where(joined, own.roll(1, 0), own)", "own", "data"),
+    # Training and weights.
+    Mutation("training/step.py", "1 - torch.isfinite(norm).float()", "0 * torch.isfinite(norm).float()", "training"),
+    Mutation("training/step.py", "number * self.config.train.batch", "number", "training"),
+    Mutation("checkpoint.py", "os.fsync(file.fileno())", "pass", "test_checkpoint.py training/test_kill.py"),
+    Mutation("checkpoint.py", "os.replace(beside, path)", "beside.rename(path)", "test_checkpoint.py"),
+    Mutation("packing.py", "COARSE = 0.1", "COARSE = 1e9", "test_packing.py"),
+    Mutation("provenance.py", '"-dirty"', '""', "test_checkpoint.py"),
+    # Metrics.
+    Mutation("boxes.py", "forbidden = 1 + cost[inside].max()", "forbidden = 0 * cost[inside].max()", "evaluation"),
+    Mutation("boxes.py", "pred_area - intersection", "pred_area", "evaluation"),
+    Mutation("evaluation/matching.py", "NEAR_VIEW = 0.3", "NEAR_VIEW = 3.0", "evaluation"),
+    Mutation("evaluation/matching.py", "np.hypot(width, height)", "width", "evaluation"),
+    # From frames to tracks.
+    Mutation("tracking/identity.py", "PREDICTED_PRESENCE = 0.3", "PREDICTED_PRESENCE = 0.9", "tracking"),
+    Mutation("tracking/identity.py", "INSIDE = 0.7", "INSIDE = 0.99", "tracking"),
+    Mutation("tracking/identity.py", "life.mean_presence >= self.likely", "True", "tracking"),
+    Mutation("tracking/identity.py", "(near[0] + 2 * self.middles[at] + near[1]) / 4", "near[0]", "tracking"),
+    Mutation("tracking/identity.py", "now - self.lag", "now", "tracking"),
+    Mutation("tracking/linking.py", "EARLY = 5", "EARLY = 500", "tracking"),
+    Mutation("tracking/linking.py", "GATE = 1.0", "GATE = 3.0", "tracking"),
+    Mutation("tracking/sharpening.py", "PIECE = 0.1", "PIECE = 0.9", "tracking"),
+    Mutation("tracking/sharpening.py", "NOTHING, LITTLE = 0.05, 0.15", "NOTHING, LITTLE = 0.0, 0.15", "tracking"),
+    Mutation("tracking/view.py", "SPARSER = 4", "SPARSER = 1", "tracking"),
+    Mutation("tracking/view.py", "TYPICAL_SIDE = 14.0", "TYPICAL_SIDE = 28.0", "tracking"),
+    Mutation("tracking/lens.py", "strengthen(small, empty, self.contrast)", "small", "tracking"),
+    Mutation("still/light.py", "picture - in_light(scene, light)", "picture - scene", "still"),
+    Mutation("still/foreground.py", "~darker | tints(*there)", "~darker", "still"),
+    Mutation("camera/checking.py", "RESTING = 0.5", "RESTING = 0.0", "camera"),
+    Mutation("fitting/choosing.py", "AROUND = (2, 4)", "AROUND = (1, 1)", "fitting"),
+    Mutation("fitting/comparing.py", "0.5 + 0.5 * self.usual", "1.0", "fitting"),
+    Mutation("fitting/teaching.py", "last[number] + apart", "last[number]", "fitting"),
+    # What users meet.
+    Mutation("health/judging.py", "sign * value >= sign * self.bad", "sign * value <= sign * self.bad", "health"),
+    Mutation("outputs/folder.py", 'partial / "tracks.parquet"', 'Path("/nowhere/tracks.parquet")', "outputs"),
+    Mutation("outputs/tables.py", "frame.index + 1", "frame.index", "outputs"),
+    Mutation("outputs/rle.py", "FIRST_CHARACTER = 48", "FIRST_CHARACTER = 47", "outputs"),
+    Mutation("video/containers.py", 'stream.thread_type = "SLICE"', 'stream.thread_type = "AUTO"', "video"),
+    Mutation("video/selection.py", "seconds >= self.end - TINY", "seconds > self.end + TINY", "video"),
+    Mutation("cli/main.py", '{error}", file=sys.stderr)', '{error}")', "cli/test_refusals.py"),
+    Mutation("__init__.py", '    "track",\n]', "]", "test_api.py"),
+)
+"""The breakages, 60 and more."""
+
+
+def copy_of(folder: Path) -> Path:
+    """Copy the repository, as far as tests need it."""
+    for name in COPIED:
+        source = ROOT / name
+        ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignored)
+        else:
+            shutil.copy(source, folder / name)
+    return folder
+
+
+def broken(text: str, mutation: Mutation) -> str:
+    """Break the first place. Raises ValueError where there is none."""
+    if mutation.old not in text:
+        raise ValueError(f"{mutation.file} does not hold {mutation.old!r}: write the mutation anew.")
+    return text.replace(mutation.old, mutation.new, 1)
+
+
+def run(mutation: Mutation, folder: Path) -> Row:
+    """Break, test, and mend again."""
+    path = folder / "scalor" / mutation.file
+    whole = path.read_text()
+    tests = [str(folder / "tests" / name) for name in mutation.tests.split()]
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    begun = time.perf_counter()
+    path.write_text(broken(whole, mutation))
+    try:
+        code = subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=LONGEST_S).returncode
+        result = "survived" if code == 0 else "caught"
+    except subprocess.TimeoutExpired:
+        result = "too long"
+    finally:
+        path.write_text(whole)
+    return Row(mutation.name, result, round(time.perf_counter() - begun, 1))
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    asked = arguments(words)
+    chosen = [one for one in MUTATIONS if all(word in one.name for word in asked.only)]
+    with tempfile.TemporaryDirectory() as parent:
+        folders: Queue[Path] = Queue()
+        for number in range(asked.jobs):
+            folders.put(copy_of(Path(parent) / str(number)))
+
+        def one(mutation: Mutation) -> Row:
+            folder = folders.get()
+            try:
+                row = run(mutation, folder)
+            finally:
+                folders.put(folder)
+            print(f"{row.result:<9} {row.seconds:6.1f} s  {row.mutation}", file=sys.stderr, flush=True)
+            return row
+
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            rows = list(pool.map(one, chosen))
+    told = origin("mutations", words, 0)
+    if asked.json:
+        report.write(asked.json, {"rows": [asdict(row) for row in rows], **told})
+    caught = sum(row.result == "caught" for row in rows)
+    print(f"{told['command']}\ncommit {told['commit']}, {told['date']}\n\n{report.table(rows)}")
+    print(f"\n{caught} of {len(rows)} caught")
+    return 0
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutations", description=__doc__)
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="breakages with all of these words")
+    parser.add_argument("--jobs", type=int, default=1, help="copies of the repository that are tested side by side")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
