@@ -22,6 +22,7 @@ from scalor.fitting.choosing import (
 )
 from scalor.still.background import Background
 from scalor.still.survey import Survey, survey
+from scalor.tracking.view import look_at
 from scalor.training.guards import PATIENCE, warnings
 from scalor.video import open_video
 from tests.still.films import walking_boxes
@@ -96,3 +97,12 @@ def test_dots_of_a_few_pixels_are_enlarged() -> None:
     assert np.prod(config.model.object_size) == pytest.approx(LEAST_AREA, rel=0.05)
     assert config.scene.scale > 1
     assert config.model.cell == (4, 4)
+
+
+def test_a_clip_has_room_for_two_objects_above_each_other_and_four_beside(tmp_path: Path) -> None:
+    view = look_at(open_video(walking_boxes(tmp_path / "film.npy", (16, 8))), (16.0, 8.0))
+    assert view.found is not None
+    config = choose(view.found, Choice((40.0, 40.0), 1.0, 1), (400, 400), 60, "footage.npz")
+    height, width = config.scene.frame
+    assert 80 <= height < 80 + config.model.cell[0]
+    assert 160 <= width < 160 + config.model.cell[1]

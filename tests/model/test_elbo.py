@@ -260,3 +260,18 @@ def test_activity_counts_what_happens() -> None:
         assert float(activity.discovered[clip]) == pytest.approx(part.discovered.sum() / 4)
     assert activity.turned_away.max() > 0
     assert ((activity.foreground > 0) & (activity.foreground <= 1)).all()
+
+
+def test_the_background_sees_where_no_object_is_and_teaches_objects_nothing() -> None:
+    """Its encoder gets one minus the foreground mask; its cost has no gradient by way of that mask."""
+    model, seen = tiny_model(background=True), []
+    assert model.background is not None
+    model.background.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    explained = model.elbo(squares(3), Exact())
+    mask = explained.painting.foreground.mask
+    assert 0.05 < float(mask.mean()) < 0.95
+    torch.testing.assert_close(seen[0][:, 3:], 1 - mask)
+    weights = list(model.appearance.parameters())
+    assert explained.terms.kl_background.requires_grad
+    gradients = torch.autograd.grad(explained.terms.kl_background.sum(), weights, allow_unused=True)
+    assert all(gradient is None for gradient in gradients)

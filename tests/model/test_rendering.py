@@ -9,6 +9,7 @@ from torch import Tensor
 from scalor.model import rendering
 from scalor.model.decoders import Sprite
 from scalor.model.rendering import Foreground, compose, figures
+from scalor.model.sighting import visible_masks
 from scalor.model.state import ObjectState
 
 from .test_geometry import paste_one
@@ -174,3 +175,12 @@ def test_a_pixel_covered_twice_asks_for_no_more_and_no_less_cover() -> None:
     assert not gradient.any()
     (gradient,) = torch.autograd.grad(crowded.colour[0, 0, 10, 14], presence)
     assert gradient.all()
+
+
+@pytest.mark.parametrize(("opacity", "seen"), [(0.2, False), (0.45, False), (0.55, True), (0.9, True)])
+def test_a_pixel_shows_an_object_whose_mask_covers_more_than_half_of_it(opacity: float, seen: bool) -> None:
+    objects, sprite = all_alive(random_objects(1, 1, (32, 32))), random_sprite(1, 1)
+    objects = replace(objects, where=torch.tensor([[[16.0, 16.0, 16.0, 16.0]]]), presence=torch.ones(1, 1, 1))
+    masks = visible_masks(figures(objects, sprite._replace(mask=torch.full_like(sprite.mask, opacity))), (32, 32))
+    assert bool(masks[0, 0, 14:18, 14:18].all()) == seen
+    assert bool(masks.any()) == seen

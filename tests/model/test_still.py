@@ -120,3 +120,13 @@ def test_beyond_the_frame_the_ruler_goes_on_as_at_its_border() -> None:
     ruler = torch.tensor([[0.5, 1.0, 2.0]])
     typical = at_row(torch.ones(2), torch.tensor([[-7.0, 0.4, 1.9, 40.0]]), ruler)
     assert typical[0, :, 0].tolist() == [0.5, 0.5, 1.0, 2.0]
+
+
+def test_the_encoder_sees_what_differs_from_the_scene_and_colours_around_zero() -> None:
+    model, seen = still_model(), []
+    model.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    video = before(torch.rand(3, 32, 32))
+    model.look(video.transpose(0, 1), model.no_memory(1, (32, 32), video))
+    colours, scene = video[0, :, :3], video[0, :, 3:6]
+    torch.testing.assert_close(seen[0][:, 0, :3], colours - scene)
+    torch.testing.assert_close(seen[0][:, 0, 3:6], colours - 0.5)

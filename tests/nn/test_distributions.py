@@ -235,3 +235,10 @@ def test_only_exact_charges_a_rejected_proposal_for_its_latents() -> None:
     assert torch.equal(Exact().charged(proposed, accepted), proposed)
     assert torch.equal(Mode().charged(proposed, accepted), accepted)
     assert torch.equal(Relaxed(1.0).charged(proposed, accepted), accepted)
+
+
+def test_a_sure_proposal_that_is_rejected_pays_a_lot() -> None:
+    """So much that discovery learns to stay silent where propagation explains what is seen."""
+    sure, prior = torch.full((1,), 2.0), torch.full((1,), -2.0)
+    paid = Mode().presence_cost(sure, prior, sure) + Mode().rejection_cost(sure, prior)
+    assert float(paid) > 15  # nats

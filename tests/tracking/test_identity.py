@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -266,3 +267,14 @@ def test_memory_does_not_grow() -> None:
         held.append(len(pickle.dumps(identities)))
     assert identities.linker.begun >= 100
     assert max(held[1500:]) < 1.1 * max(held[:300])
+
+
+@pytest.mark.parametrize(("left", "shown"), [(32.5, [0, 0]), (33.5, [0, 1])])
+def test_a_box_that_lies_in_another_by_seven_tenths_shows_the_same_object(left: float, shown: list[int]) -> None:
+    box = np.array([[0.0, 0.0, 40.0, 40.0], [left, 5.0, left + 10, 15.0]])
+    assert shown_objects(box).tolist() == shown
+
+
+def test_interpolated_boxes_have_the_confidence_that_the_docs_promise() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "own_video.md").read_text()
+    assert f"confidence of {PREDICTED_PRESENCE} and no mask" in " ".join(page.split())

@@ -121,3 +121,15 @@ def test_a_dark_thing_in_grey_film_is_sharpened_where_colour_tells_nothing() -> 
     assert len(Sharpener(grey, (30.0, 12.0))(seen, picture)) == 0
     found = Sharpener(grey, (30.0, 12.0), test=ForegroundTest(colourful=False))(seen, picture)
     np.testing.assert_allclose(found.box, [(50, 40, 62, 70)], atol=1)
+
+
+@pytest.mark.parametrize(("height", "joined"), [(6, True), (2, False)])
+def test_a_smaller_piece_belongs_to_its_object_if_it_is_a_tenth_of_it(
+    sharpen: Sharpener, height: int, joined: bool
+) -> None:
+    """A head above a gap; a speck above a gap."""
+    width = 12 if joined else 4
+    picture = street((50, 54, 62, 70, RED), (50, 40, 50 + width, 40 + height, RED))
+    picture[40 + height : 54] = STREET[40 + height : 54]
+    top = sharpen(told((49, 40, 63, 70)), picture).box[0, 1]
+    assert (top < 43) == joined

@@ -130,3 +130,10 @@ def test_a_single_picture_has_nothing_that_moves(tmp_path: Path) -> None:
     assert view.background is None
     with pytest.raises(InputError, match="has 1 frame"):
         lens_for(view, UNIVERSAL, COMPOSED)
+
+
+def test_a_fitted_model_has_slots_for_the_area_that_it_sees_with_fewer_objects_than_clips_have(view: VideoView) -> None:
+    """A frame of 96 x 128 px has 12 times the area of a clip of 32 x 32 px, and is four times sparser."""
+    model = replace(UNIVERSAL, frame=(32, 32), grid=(8, 8), slots=10)
+    scene = SceneConfig(kind="footage", frame=(32, 32))
+    assert slots_for(view, model, scene) == 30
