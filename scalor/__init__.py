@@ -1,11 +1,12 @@
-"""SCALOR: find, follow, separate and forecast every object in a video, with no labels.
+"""SCALOR: find, track, segment and forecast the objects of a video, without labels.
 
+>>> import scalor
 >>> tracks = scalor.track("walkers.mp4")
 >>> model = scalor.load("shapes-md")
 >>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
 >>> tracks.to_csv("tracks.csv")
 
-Names are imported when they are first used, so that `import scalor` itself takes no time.
+Names are imported when they are first used, so `import scalor` itself is fast.
 """
 
 from importlib import import_module
@@ -53,7 +54,7 @@ HOMES = {
     "save": "scalor.checkpoint",
     "track": "scalor.pipeline",
 }
-"""The module of each public name."""
+"""The module that defines each public name."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Boxes as arrays: overlap, distance, assignment, and how large objects are at each row of a picture.
+"""Arrays of bounding boxes: overlap, distance, assignment, and the object size expected at each row of a picture.
 
 Boxes are x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1).
 """
@@ -8,16 +8,21 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
 Perspective = tuple[float, float]
-"""The size of objects at the upper and at the lower edge of a picture, in sizes of a typical one."""
+"""Object size at the upper and at the lower edge of a picture, as multiples of the typical object size."""
 FLAT: Perspective = (1.0, 1.0)
+"""No perspective: the same object size at every row."""
 SMALLEST, LARGEST = 0.4, 3.0
-"""Nothing is taken for smaller or larger than this, wherever it is."""
+"""Smallest and largest object size at any row, as multiples of the typical object size."""
 FULL = 4.0
-"""The size for which the ruler's channel of a frame is 1: pixels lie between 0 and 1."""
+"""Object size at which the ruler channel of a frame is 1, as a multiple of the typical object size.
+
+The ruler channel holds the object size expected at each row. It is divided by this number because the values of all
+channels lie between 0 and 1.
+"""
 
 
 def centre_distances(true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]) -> Float[np.ndarray, "N M"]:
-    """Euclidean distances, pixels."""
+    """Return the Euclidean distance between every pair of centres, in pixels."""
     true, pred = true.astype(np.float64), pred.astype(np.float64)
     x, y = (true[:, axis, None] - pred[:, axis] for axis in (0, 1))  # each [N, M]
     distance: np.ndarray = np.sqrt(x * x + y * y)
@@ -25,9 +30,9 @@ def centre_distances(true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 
 
 
 def box_ious(true: Float[np.ndarray, "N 4"], pred: Float[np.ndarray, "M 4"]) -> Float[np.ndarray, "N M"]:
-    """Intersection over union; 0 where both boxes are empty."""
+    """Return the intersection over union of every pair of boxes; 0 where both boxes are empty."""
     true, pred = true.astype(np.float64), pred.astype(np.float64)
-    # Axis by axis: numpy is slow over a last axis of two.
+    # Computed for each axis separately, because numpy is slow over a last axis of two.
     x, y = (
         np.maximum(np.minimum(true[:, a + 2, None], pred[:, a + 2]) - np.maximum(true[:, a, None], pred[:, a]), 0)
         for a in (0, 1)
@@ -41,19 +46,22 @@ def box_ious(true: Float[np.ndarray, "N 4"], pred: Float[np.ndarray, "M 4"]) -> 
 
 
 def clip_boxes(box: Float[np.ndarray, "N 4"], view: tuple[int, int]) -> Float[np.ndarray, "N 4"]:
-    """The parts of the boxes inside a view of the given height and width."""
+    """Return the boxes clipped to a view of the given height and width."""
     height, width = view
     clipped: np.ndarray = np.clip(box, 0, np.array([width, height, width, height], dtype=box.dtype))
     return clipped
 
 
 def assign(cost: Float[np.ndarray, "N M"]) -> Int[np.ndarray, " N"]:
-    """The column of each row, -1 for none: as many finite pairs as possible, then the least total cost."""
+    """Return the column assigned to each row, or -1 for none.
+
+    The assignment has as many pairs of finite cost as possible and, among those assignments, the lowest total cost.
+    """
     partner = np.full(len(cost), -1, dtype=np.int64)
     inside = np.isfinite(cost)
     if not inside.any():
         return partner
-    # One forbidden pair costs more than any number of allowed ones, so no match is given up for a nearer one.
+    # A forbidden pair costs more than all allowed pairs together, so no match is given up to make another one cheaper.
     forbidden = 1 + cost[inside].max() * (min(cost.shape) + 1)
     rows, columns = linear_sum_assignment(np.where(inside, cost, forbidden))
     allowed = inside[rows, columns]
@@ -62,7 +70,11 @@ def assign(cost: Float[np.ndarray, "N M"]) -> Int[np.ndarray, " N"]:
 
 
 def sizes_at(rows: Float[np.ndarray, "*N"], height: int, perspective: Perspective) -> Float[np.ndarray, "*N"]:
-    """How large objects are whose centres lie at these rows (pixel i from i to i + 1) of a picture of this height."""
+    """Return the object size expected at each row of a picture, as a multiple of the typical object size.
+
+    `rows` are y coordinates of object centres (pixel i covers [i, i + 1)). `height` is the height of the picture in
+    pixels. The size changes linearly between the upper and the lower edge. It is limited to SMALLEST and LARGEST.
+    """
     top, bottom = perspective
     sizes: np.ndarray = (top + (bottom - top) * rows / height).clip(SMALLEST, LARGEST)
     return sizes

@@ -1,7 +1,10 @@
-"""Checkpoints: safetensors with the config and provenance in the header. No pickle, no half-written file.
+"""Checkpoints: safetensors files with the config and the provenance in the header.
 
-A run folder holds `model.safetensors` (weights: what `scalor.load` reads) and `resume.safetensors` (weights and
-optimiser together, so that one rename moves a run from one good state to the next).
+Checkpoints contain no pickle and are written atomically. A run folder holds two of them:
+
+- `model.safetensors` holds the weights. `scalor.load` reads it.
+- `resume.safetensors` holds the weights and the state of the optimiser. Both are in one file so that a single rename
+  replaces one consistent state of the run with the next.
 """
 
 import json
@@ -28,14 +31,14 @@ from scalor.systems import config_from_dict
 FORMAT = "scalor-1"
 MODEL_FILE, RESUME_FILE = "model.safetensors", "resume.safetensors"
 STATE = "training/"
-"""The names of the optimiser's tensors begin so."""
+"""Prefix of the names of the tensors that hold training state, such as the optimiser's."""
 WEIGHTS = Path(__file__).parent / "weights"
-"""Weights that ship with the package, loaded by name."""
+"""Folder of the weights that ship with the package and are loaded by name."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds."""
+    """The contents of a checkpoint file."""
 
     config: Config[Any]
     provenance: dict[str, Any]
@@ -43,14 +46,15 @@ class Checkpoint:
 
     @property
     def weights(self) -> dict[str, Tensor]:
-        """The model's own tensors, without the state of training."""
+        """The tensors of the model, without the training state."""
         return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(STATE)}
 
 
 def provenance(config: Config[SystemConfig], step: int, device: torch.device) -> dict[str, Any]:
-    """Where weights come from: enough to make them again.
+    """Return the provenance of weights: what is needed to reproduce them.
 
-    A training adds `seconds`, its time over all resumptions, and `side_by_side`, the most runs trained together.
+    Training adds two entries. `seconds` is the training time, summed over all resumed processes. `side_by_side` is the
+    largest number of runs that were trained at the same time.
     """
     hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
     return {
@@ -65,7 +69,11 @@ def provenance(config: Config[SystemConfig], step: int, device: torch.device) ->
 
 
 def write(path: Path, tensors: dict[str, Tensor], config: Config[SystemConfig], origin: dict[str, Any]) -> None:
-    """Write beside, flush to the disk, then rename: the file under the final name is always whole."""
+    """Write a checkpoint atomically.
+
+    The data is written to a temporary file in the same folder, flushed to the disk, and then renamed. So the file under
+    the final name is always complete. Raise InputError if the file cannot be written.
+    """
     header = {"format": FORMAT, "config": json.dumps(config.to_dict()), "provenance": json.dumps(origin)}
     data = to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, header)
     beside = path.with_name(path.name + ".part")
@@ -85,7 +93,7 @@ def write(path: Path, tensors: dict[str, Tensor], config: Config[SystemConfig], 
 
 
 def read(path: Path) -> Checkpoint:
-    """A whole checkpoint, or one sentence saying why not."""
+    """Read a checkpoint and unpack its tensors. Raise InputError with the reason if the file cannot be used."""
     if not path.exists():
         raise InputError(f"checkpoint {path} does not exist: check the path, or train one with `scalor train`.")
     try:
@@ -111,7 +119,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def find(name_or_path: str | Path) -> Path:
-    """A shipped name, a run folder or a file, as a file."""
+    """Return the checkpoint file of a shipped name, a run folder or a path to a file."""
     path = Path(name_or_path)
     shipped = WEIGHTS / f"{path}.safetensors"
     if path.name == str(path) and shipped.is_file():
@@ -128,7 +136,7 @@ def find(name_or_path: str | Path) -> Path:
 
 
 def fill(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
-    """Load weights that fit exactly, or say what does not."""
+    """Load weights into a model. Raise InputError if their names and shapes do not match exactly."""
     own = model.state_dict()
     missing, extra = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
     if missing or extra:
@@ -146,19 +154,45 @@ def fill(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def fill_from(model: Model, name_or_path: str | Path) -> None:
-    """Load the weights of a shipped name, a run folder or a file into a model of the same sizes."""
+    """Load weights into a model of the same sizes, from a shipped name, a run folder or a file."""
     path = find(name_or_path)
     fill(model, {name: tensor.float() for name, tensor in read(path).weights.items()}, path)
 
 
 def copy_weights(name_or_path: str | Path, path: Path, config: Config[SystemConfig]) -> None:
-    """Write the weights of a shipped name, a run folder or a file under other settings, which they must fit."""
+    """Write the weights of a shipped name, a run folder or a file to a new checkpoint with another config.
+
+    The weights must fit that config. The provenance is kept.
+    """
     found = read(find(name_or_path))
     write(path, {name: tensor.float() for name, tensor in found.weights.items()}, config, found.provenance)
 
 
 def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = None) -> None:
-    """Write a model's weights; `config` is the whole run's (none given: of the run that it was loaded from)."""
+    """Write the weights of a model to a checkpoint file.
+
+    Parameters
+    ----------
+    model : Model
+        The model to save.
+    path : str or Path
+        The file to write. An existing file is replaced.
+    config : Config, optional
+        The config of the whole run, which is stored in the file. Default: the config of the run that the model was
+        loaded from. For a model that was not loaded from a file: the model's own settings, with default settings for
+        the scenes and the training. Such a model needs a config if it is for a still camera.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> model = scalor.build("shapes-tiny")
+    >>> scalor.save(model, "tiny.safetensors", scalor.get_preset("shapes-tiny"))
+    >>> model = scalor.load("tiny.safetensors")
+    """
     scene = SceneConfig(frame=model.config.frame)
     whole = config or model.run or Config(model=model.config, scene=scene, test=scene)
     origin = provenance(whole, 0, next(model.parameters()).device)
@@ -166,15 +200,39 @@ def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = N
 
 
 def save_packed(weights: str | Path, path: str | Path) -> None:
-    """A small copy of a model's weights, with the same config and provenance."""
+    """Write a small copy of a model's weights (see `scalor.packing`), with the same config and provenance."""
     found = read(find(weights))
     write(Path(path), pack(found.weights), found.config, found.provenance)
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Any:
-    """A trained model, by shipped name (`shapes-md`), run folder or file: a `SCALOR`, or whatever system it is of.
+    """Load a trained model.
 
-    `slots` changes the most objects followed at once: no weight depends on it.
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A shipped name such as `shapes-md`, a run folder, or a checkpoint file.
+    device : str or torch.device, default "cpu"
+        Where to put the model: `cpu`, `cuda`, `cuda:1`, or `auto` (the GPU if there is one, otherwise the CPU).
+    slots : int, optional
+        The largest number of objects tracked at once. No weight depends on it. Default: as in training.
+
+    Returns
+    -------
+    Model
+        The model in evaluation mode: a `SCALOR`, or a model of the system that the weights belong to.
+
+    Raises
+    ------
+    InputError
+        If the weights are not found or cannot be read, if the device is not available, or if `slots` is given for a
+        system that has none.
+
+    Examples
+    --------
+    >>> model = scalor.load("shapes-md")
+    >>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
+    >>> model = scalor.load("runs/mine", device="auto", slots=64)
     """
     path = find(name_or_path)
     checkpoint = read(path)
@@ -190,7 +248,10 @@ def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: in
 
 
 def load_tracker(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Tracker:
-    """A trained model that knows objects; weights of a system that does not are refused."""
+    """Load a trained model that tracks objects; see `load` for the parameters.
+
+    Raise InputError for weights of a system that has no objects.
+    """
     model = load(name_or_path, device, slots)
     if not isinstance(model, Tracker):
         raise InputError(
@@ -201,7 +262,7 @@ def load_tracker(name_or_path: str | Path, device: str | torch.device = "cpu", s
 
 
 def pick_device(name: str | torch.device) -> torch.device:
-    """`auto` takes the GPU where there is one."""
+    """Return the device of a name: `cpu`, `cuda`, `cuda:1`, or `auto` (the GPU if there is one, otherwise the CPU)."""
     if str(name) == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -1,7 +1,8 @@
-"""Every setting of a run, as frozen dataclasses that check themselves when they are made.
+"""Every setting of a run, as frozen dataclasses that check their values when they are created.
 
-A `Config` is a model, the scenes it learns from, the scenes it is tested on, and how it is trained. The model is
-SCALOR's (`ModelConfig`, here) or that of another system, whose settings stand in its own file.
+A `Config` has four parts: the settings of the model, of the scenes it is trained on, of the scenes it is tested on, and
+of the training. The model settings are SCALOR's (`ModelConfig`, in this module) or those of another system, which are
+defined in the module of that system.
 Presets (`scalor.presets`) return whole configs; a variant is `dataclasses.replace(preset(), ...)`.
 """
 
@@ -17,23 +18,23 @@ from scalor.errors import InputError
 T = TypeVar("T")
 
 FPS = 10
-"""Frames per second of images and arrays, which carry no time of their own."""
+"""Frames per second assumed for images and arrays, which store no times."""
 
 
 def setting(default: T, help: str) -> T:
-    """A field with a default and the sentence that the command line shows for it."""
+    """Return a dataclass field with a default and the help text that the command line shows for it."""
     field: T = dataclasses.field(default=default, metadata={"help": help})
     return field
 
 
 def require(holds: bool, field: str, value: object, fix: str) -> None:
-    """The one form of complaint about a setting."""
+    """Raise InputError unless `holds` is true. All errors about settings have this form: field, value, fix."""
     if not holds:
         raise InputError(f"{field} is {value!r}: {fix}.")
 
 
 class SystemConfig(Protocol):
-    """All that the common code asks of a system's own settings, a frozen dataclass."""
+    """Interface that the common code expects of a system's settings, which are a frozen dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     system: ClassVar[str]
@@ -45,13 +46,13 @@ class SystemConfig(Protocol):
         ...
 
     def misfit(self, frame: tuple[int, int]) -> str | None:
-        """What is wrong with frames of another height and width, if they cannot be seen."""
+        """Return what is wrong with frames of this height and width, or None if the model can process them."""
         ...
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Sizes and switches of the world model. Sizes in pixels are of the frames the model sees."""
+    """Sizes and switches of the world model. Sizes in pixels refer to the input frames of the model."""
 
     system: ClassVar[str] = "scalor"
     frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels")
@@ -123,22 +124,29 @@ class ModelConfig:
 
     @property
     def channels(self) -> int:
-        """Of a frame: its colours, and where the camera stands still those of the scene behind it and a ruler."""
+        """Number of channels of an input frame.
+
+        3 for the colours. 7 for a still camera: the colours, the colours of the background, and a ruler (the object
+        size expected at each row).
+        """
         return 7 if self.still else 3
 
     @property
     def seen_channels(self) -> int:
-        """Of a frame as the networks see it."""
+        """Number of channels that the networks take.
+
+        3 for the colours. 6 for a still camera: the difference from the background, and the colours.
+        """
         return 6 if self.still else 3
 
     @property
     def latents(self) -> int:
-        """Length of z_where, z_what and z_depth side by side."""
+        """Length of z_where, z_what and z_depth, concatenated."""
         return 4 + self.what_dim + 1
 
     @property
     def cell(self) -> tuple[int, int]:
-        """Height and width of a cell, pixels. All weights depend on this, none on the frame's size."""
+        """Height and width of a cell, pixels. All weights depend on the cell size, none on the frame size."""
         return self.frame[0] // self.grid[0], self.frame[1] // self.grid[1]
 
     def misfit(self, frame: tuple[int, int]) -> str | None:
@@ -150,7 +158,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class SceneConfig:
-    """A family of clips: synthetic with known truth, or cut out of a video."""
+    """A family of clips: synthetic with known ground truth, or cut out of a video."""
 
     kind: str = setting("shapes", "what moves: shapes, mnist, composed (all kinds of things), replay, station, footage")
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels")
@@ -179,7 +187,7 @@ class SceneConfig:
 
     @property
     def gives_still(self) -> bool:
-        """Whether a frame comes with a picture of the scene without objects."""
+        """Whether frames come with a picture of the background (the scene without objects)."""
         return self.still or self.kind in ("footage", "composed")
 
     def __post_init__(self) -> None:
@@ -311,7 +319,7 @@ class TrainConfig:
         )
 
     def uncut(self) -> "TrainConfig":
-        """The same without the cuts of gradients far from the usual."""
+        """Return the same settings without the relative limits on gradients (`clip_usual` and `clip_object`)."""
         return dataclasses.replace(self, clip_usual=0.0, clip_object=0.0)
 
 
@@ -320,7 +328,7 @@ M_co = TypeVar("M_co", bound=SystemConfig, covariant=True, default=ModelConfig)
 
 @dataclass(frozen=True)
 class Config(Generic[M_co]):
-    """A whole run: the model, what it sees in training, what it is tested on, and how it learns."""
+    """The settings of a whole run: the model, the training scenes, the test scenes, and the training."""
 
     model: M_co = dataclasses.field(default_factory=ModelConfig)  # type: ignore[assignment]
     scene: SceneConfig = dataclasses.field(default_factory=SceneConfig)
@@ -353,7 +361,7 @@ class Config(Generic[M_co]):
 
     @property
     def system(self) -> str:
-        """The name of the system that the model is of."""
+        """Name of the system that the model belongs to."""
         return self.model.system
 
     def to_dict(self) -> dict[str, Any]:
@@ -361,6 +369,7 @@ class Config(Generic[M_co]):
 
 
 def build_record(record: type[Any], values: Any, path: str) -> Any:
+    """Return a settings record from a table of plain values. `path` names the record in error messages."""
     require(isinstance(values, dict), path, values, f"a {record.__name__} is a table of fields")
     hints = {field.name: get_type_hints(record)[field.name] for field in dataclasses.fields(record)}
     unknown = sorted(set(values) - set(hints))
@@ -369,7 +378,7 @@ def build_record(record: type[Any], values: Any, path: str) -> Any:
 
 
 def convert(hint: Any, value: Any, field: str) -> Any:
-    """A plain value (as JSON or a command line gives it) as the type a field wants."""
+    """Return a plain value (from JSON or the command line) converted to the type of a field."""
     if get_origin(hint) is tuple:
         inner = get_args(hint)
         require(isinstance(value, list | tuple), field, value, "give a list")

@@ -1,4 +1,4 @@
-"""What is reported, as JSON."""
+"""Reports as JSON."""
 
 import json
 import math
@@ -12,11 +12,12 @@ def print_json(document: Report) -> None:
 
 
 def as_json(document: Report) -> str:
-    """One document; what could not be measured is null."""
+    """Return a report as one JSON document. Values that could not be measured (not finite) become null."""
     return json.dumps(without_nan(document), indent=2) + "\n"
 
 
 def without_nan(value: Any) -> Any:
+    """Return a copy in which NaN and infinite numbers are None."""
     if isinstance(value, dict):
         return {key: without_nan(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

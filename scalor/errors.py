@@ -1,10 +1,10 @@
-"""The one error a user of SCALOR meets: a sentence that names the field, the value and the fix."""
+"""The one error that users of SCALOR get. Its message names the field, the value and the fix."""
 
 
 class InputError(ValueError):
-    """Something handed in from outside cannot be used. The command line prints it and exits with code 2."""
+    """An error about input that cannot be used. The command line prints the message and exits with code 2."""
 
 
 def without_extra(doing: str, package: str) -> InputError:
-    """The error for a missing optional package."""
+    """Return the error for a missing optional package."""
     return InputError(f"{doing} needs the package {package}: run pip install 'scalor[video]'.")

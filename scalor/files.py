@@ -1,4 +1,4 @@
-"""Where results go: folders known to be writable, and files that are whole or not there."""
+"""Folders and files of results: folders checked to be writable, and files that are either complete or absent."""
 
 import os
 import shutil
@@ -13,11 +13,14 @@ from scalor.errors import InputError
 from scalor.signals import stop_signals
 
 PARTIAL = ".partial"
-"""Where, inside the folder of the results, files are until all of them are whole."""
+"""Name of the folder, inside the results folder, that holds the files until all of them are complete."""
 
 
 def open_folder(path: str | Path) -> Path:
-    """The folder, made if need be, and known to be writable before any work is done."""
+    """Create a folder if it does not exist, check that it is writable, and return its path.
+
+    Call it before any work is done. Raise InputError if the folder cannot be written.
+    """
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +34,7 @@ def open_folder(path: str | Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write into; it takes the name `path` only if the block succeeds."""
+    """Yield a temporary file next to `path` to write into, and rename it to `path` only if the block succeeds."""
     temporary = path.with_name(f".{path.stem}.{token_hex(4)}{path.suffix}")
     try:
         temporary.touch()
@@ -48,10 +51,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """A hidden folder inside `folder` to write into; if the block succeeds, its files take their places together.
+    """Yield a hidden folder inside `folder` to write into, and move its files to `folder` if the block succeeds.
 
-    All of `names` belong to one result: those that the block did not write again are of an earlier one and go.
-    If the block fails, everything stays as it was. What a killed run left behind is removed.
+    `names` lists all files of one result. Those that the block did not write belong to an earlier result and are
+    deleted. If the block fails, `folder` stays as it was. What a killed run left in the hidden folder is deleted.
+    A stop signal that arrives while the files are moved takes effect afterwards.
     """
     names = list(names)
     for name in names:
@@ -79,7 +83,11 @@ def replacing_together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keeps a second run out of the folder; the lock ends with the process, however that ends."""
+    """Lock a folder against other runs inside the block.
+
+    The lock ends with the process, however the process ends. On Windows nothing is locked. Raise InputError if another
+    run holds the lock.
+    """
     if sys.platform == "win32":
         yield
         return

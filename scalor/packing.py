@@ -1,23 +1,27 @@
-"""Weights in about a quarter of their size, to ship and to share: large matrices as 8-bit whole numbers, with a scale a
-row, the rest in half precision.
+"""Packed weights, about a quarter of the original size, for shipping and sharing.
 
-Tracking hardly notices: docs/log.md, "all densities with `clip_object`", has figures.
+Large matrices are stored as 8-bit integers with one scale per row. All other tensors are stored in half precision.
+The effect on tracking is small; docs/log.md, "all densities with `clip_object`", has figures.
 """
 
 import torch
 from torch import Tensor
 
 SCALE = "/scale"
-"""After the name of a packed tensor: that of its scales."""
+"""Suffix that, added to the name of a packed tensor, gives the name of the tensor of its scales."""
 SMALL = 4096
-"""Tensors of no more numbers than this are kept in half precision."""
+"""Largest number of elements of a tensor that is always stored in half precision."""
 COARSE = 0.1
-"""So are matrices whose usual number would be rounded in steps of more than this share of it, for the sake of a few
-far larger ones."""
+"""Largest allowed quantisation step (median over the rows), as a share of the median absolute value of the matrix.
+
+Matrices with outliers exceed it and are stored in half precision.
+"""
 LARGEST = 127
+"""Largest absolute value of a packed element."""
 
 
 def pack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors as 8-bit integers with scales, or in half precision."""
     packed = {}
     for name, tensor in tensors.items():
         packed[name] = tensor.half()
@@ -32,7 +36,7 @@ def pack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def unpack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse, up to rounding; tensors that are not packed stay as they are."""
+    """Invert `pack`, up to rounding. Tensors that have no scales are returned as they are."""
     whole = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name in tensors.keys() - whole.keys():
         rows = whole[name.removesuffix(SCALE)]

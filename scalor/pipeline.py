@@ -1,8 +1,8 @@
-"""Whole videos, from the file to its tracks: what the command line and `import scalor` call.
+"""Tracking of whole videos, from the file to the tracks: used by the command line and by `import scalor`.
 
 >>> tracks = scalor.track("ants.mp4")
 
-And with all files that the command writes:
+Track a video and write all files that the command `scalor track` writes:
 
 >>> view = look_at(open_video("ants.mp4", Selection(region=(0, 0, 640, 480))))
 >>> with ResultFolder("tracked", view.video.full_size, view.video.fps) as results:
@@ -29,7 +29,7 @@ from scalor.video.reading import open_video
 from scalor.video.selection import Selection
 
 PROPOSING = 3
-"""One in so many slots of universal weights may be filled in one frame after the first."""
+"""Slots per proposal of universal weights: slots / PROPOSING objects or more may appear in a frame after the first."""
 
 
 def track(
@@ -42,10 +42,35 @@ def track(
     device: str = "auto",
     quiet: bool = False,
 ) -> Tracks:
-    """Find and follow every object of a video, as `scalor track` does.
+    """Track every object of a video, as the command `scalor track` does.
 
-    Frames are those of the video, boxes in its pixels.
+    Parameters
+    ----------
+    video : str or Path
+        A video file, a folder or pattern of images, a TIFF stack, or a .npy or .npz file.
+    weights : str or Path, default "any"
+        A shipped name, a run folder or a checkpoint file. The default weights are universal: they need no training on
+        the video.
+    region : tuple of int, optional
+        x0, y0, x1, y1 of the part of the picture to track in, in pixels; x1 and y1 are the first ones outside. Default:
+        the whole picture.
+    start, end : float, optional
+        Seconds from the first frame. Frames before `start` and frames from `end` on are left out.
+    stride : int, optional
+        Track every n-th frame. Default: the stride of the weights' training scenes.
+    device : str, default "auto"
+        `cpu`, `cuda`, `cuda:1`, or `auto` (the GPU if there is one, otherwise the CPU).
+    quiet : bool, default False
+        Hide the progress bar.
 
+    Returns
+    -------
+    Tracks
+        One row per object and frame. `frame` counts the frames of the video from 0, and boxes are in pixels of the
+        video.
+
+    Examples
+    --------
     >>> tracks = scalor.track("ants.mp4")
     >>> tracks = scalor.track("ants.mp4", weights="runs/ants", start=60, end=120)
     """
@@ -64,7 +89,10 @@ def track(
 def load_for(
     view: VideoView, weights: str | Path, device: str | torch.device = "auto", slots: int | None = None
 ) -> Tracker:
-    """A model with room for the objects of a video."""
+    """Load a model with enough slots for the objects of a video.
+
+    `slots` sets the number of slots; by default it follows from the video.
+    """
     config = checkpoint.read(checkpoint.find(weights)).config
     tracker = checkpoint.load_tracker(weights, device, slots or slots_for(view, config.model, config.scene))
     if isinstance(tracker, SCALOR) and is_universal(config.scene):
@@ -76,10 +104,11 @@ def load_for(
 def track_video(
     tracker: Streaming, view: VideoView, results: ResultFolder, quiet: bool = False, raw: bool = False
 ) -> Health | None:
-    """Track every frame of the video and hand it to the results at once, with a progress bar unless `quiet`.
+    """Track every frame of a video and write each frame to the results as soon as it is tracked.
 
-    Ids of models of a still camera are made to last, unless `raw`. Returns how far the tracks can be trusted, where
-    that can be told.
+    Tracks of models for a still camera are post-processed so that ids last, unless `raw` is true. A progress bar is
+    shown unless `quiet` is true. Return the health report, which says how far the tracks can be trusted, or None if
+    the video has no background to compare with.
     """
     video = view.video
     monitor = monitor_for(tracker, view)
@@ -96,7 +125,10 @@ def track_video(
 
 
 def camera_state(view: VideoView) -> str | None:
-    """In the words of the report of health. A motion that was followed is no trouble any more."""
+    """Return "moving" or "still", as the health report calls it, or None if the camera was not checked.
+
+    A camera whose motion is compensated counts as still.
+    """
     if view.camera is None:
         return None
     return "moving" if view.camera.moves and view.motion is None else "still"

@@ -1,6 +1,6 @@
-"""One function per experiment, each returning a whole `Config`. Scenes follow the benchmark's five densities.
+"""One function per experiment, each of which returns a whole `Config`. Scenes have the benchmark's five densities.
 
-A name on the command line (`scalor train shapes-md`) is a function here with dashes for underscores.
+On the command line (`scalor train shapes-md`) a preset has the name of its function, with dashes for underscores.
 """
 
 import difflib
@@ -16,14 +16,39 @@ from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.errors import InputError
 
 PRESETS: dict[str, Callable[[], Config]] = {}
+"""All presets by name."""
 
 
 def preset(make: Callable[[], Config]) -> Callable[[], Config]:
+    """Register a preset. `scalor presets` prints the first line of its docstring."""
     PRESETS[make.__name__.replace("_", "-")] = make
     return make
 
 
 def get_preset(name: str) -> Config:
+    """Return the config of a preset.
+
+    Parameters
+    ----------
+    name : str
+        The name of the preset, such as `shapes-md`. `scalor presets` lists all of them.
+
+    Returns
+    -------
+    Config
+        The settings of the model, the training scenes, the test scenes and the training.
+
+    Raises
+    ------
+    InputError
+        If there is no such preset.
+
+    Examples
+    --------
+    >>> config = scalor.get_preset("shapes-md")
+    >>> config.model.slots
+    32
+    """
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}" if near else "`scalor presets` lists them all"
@@ -32,26 +57,52 @@ def get_preset(name: str) -> Config:
 
 
 def build(preset: str) -> Any:
-    """An untrained model by the name of its preset: a `SCALOR`, or whatever system the preset is of."""
+    """Return an untrained model with the settings of a preset.
+
+    Parameters
+    ----------
+    preset : str
+        The name of the preset, such as `shapes-md`. `scalor presets` lists all of them.
+
+    Returns
+    -------
+    Model
+        A model with random weights: a `SCALOR`, or a model of the system that the preset is for.
+
+    Raises
+    ------
+    InputError
+        If there is no such preset.
+
+    Examples
+    --------
+    >>> model = scalor.build("shapes-tiny")
+    >>> model.config.slots
+    10
+    """
     return systems.build(get_preset(preset).model)
 
 
 def describe(name: str) -> str:
-    """The first line of a preset's docstring."""
+    """Return the first line of a preset's docstring."""
     return (PRESETS[name].__doc__ or "").strip().splitlines()[0]
 
 
 MANY = (0.1, 0.01, 500)
-"""The usual `train.presence_prior`: it knows objects to be many."""
+"""The usual `train.presence_prior` (first value, last value, steps between). It expects many objects."""
 
 
 def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells: int = 16) -> Config:
-    """A 64x64 scene of one density, and a model with room for it.
+    """Return the config of a 64x64 scene of one density, with a model that has enough slots for it.
 
-    Ours, where the paper's falls short: cells of less than half an object, so that few objects share one; sizes that
-    leave no room for two objects in one box; a prior that knows objects to be many; trackers with inertia;
-    objects' gradients from later frames cut where far from the usual, as a few very large ones ended trainings
-    (docs/log.md).
+    It departs from the paper's configuration where that falls short:
+
+    - Cells are small, less than half an object at most densities, so that few objects share a cell.
+    - The size range leaves no room for two objects in one box.
+    - The presence prior expects many objects.
+    - Trackers have inertia.
+    - Each object's gradient from later frames is clipped to a multiple of the usual one, because a few very large
+      gradients ended trainings (docs/log.md).
     """
     scene = SceneConfig(kind=kind, objects=objects, size=size)
     train = TrainConfig(
@@ -75,14 +126,19 @@ def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells:
 
 
 PATIENT = ((0, 1), (4_000, 2), (5_500, 4), (7_000, 10))
-"""Sequence lengths where objects are found later, over textures, in heaps, or few and thin: propagation must not start
-before (docs/log.md)."""
+"""`train.lengths` for scenes in which objects are found late: over textures, in clusters, or few and thin objects.
+
+Propagation must not start before the objects are found (docs/log.md).
+"""
 
 
 def as_in_the_paper(config: Config) -> Config:
-    """The same scenes with the paper's model: 8x8 cells that all propose in every frame, sizes from half to one
-    and a half, a prior that falls to 1e-4, no search glimpse, no inertia, no rule against duplicates
-    or siblings, gradients cut at one norm alone."""
+    """Return a config with the same scenes and the paper's model.
+
+    That model has 8x8 cells that all propose in every frame, and sizes from half to one and a half times the typical
+    size. Its presence prior falls to 1e-4. It has no search glimpse, no inertia, and no rule against duplicates or
+    siblings. Its gradients are clipped to one fixed norm alone.
+    """
     slots = config.model.slots
     model = replace(
         config.model,
@@ -150,7 +206,8 @@ def shapes_md() -> Config:
 def shapes_hd() -> Config:
     """Shapes, high density: 50-64 objects of 6.5 px."""
     config = density("shapes", (50, 64), 6.5, slots=72, cells=32)
-    # Half of them touch others: a longer training, and proposals that are rejected later (docs/log.md).
+    # Half of the objects touch others. They need a longer training, and a proposal may overlap more with propagated
+    # objects before it is rejected (docs/log.md).
     model = replace(config.model, rejection_overlap=0.5)
     return replace(config, model=model, train=replace(config.train, steps=18_000))
 
@@ -165,7 +222,8 @@ def shapes_vhd() -> Config:
 def mnist_vld() -> Config:
     """Moving MNIST, very low density: 2-4 digits of 14 px."""
     config = density("mnist", (2, 4), 14.0, slots=8, cells=8)
-    # Few and thin: with a prior that doubts them early some trainings find none in time for propagation (docs/log.md).
+    # Digits are few and thin. If the presence prior falls early, some trainings find none before propagation starts
+    # (docs/log.md).
     return replace(config, train=replace(config.train, presence_prior=(0.99, 0.01, 4_000), lengths=PATIENT))
 
 
@@ -280,15 +338,15 @@ COMPARED_ON = (
     *("shapes-tiny", "shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-background"),
     *("mnist-vld", "mnist-ld", "mnist-md", "grand-central-replay"),
 )
-"""Presets whose scenes other systems are trained on too."""
+"""Presets whose scenes the other systems are trained on, too."""
 
 
 SQAIR_ON = ("shapes-tiny", "shapes-vld", "shapes-ld", "mnist-vld")
-"""The paper could not make SQAIR work on more objects."""
+"""Presets whose scenes SQAIR is trained on. The paper could not make SQAIR work on more objects."""
 
 
 def compare(system: str, make: Callable[[Config], Config[Any]], presets: Sequence[str] = COMPARED_ON) -> None:
-    """Add a preset SYSTEM-PRESET for each: `make` turns SCALOR's into the other system's."""
+    """Register a preset SYSTEM-PRESET for each of `presets`; `make` turns SCALOR's config into the system's."""
     for name in presets:
         ours = PRESETS[name]
 
@@ -321,19 +379,19 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
         discoveries=min(most, 3),
         object_size=config.model.object_size,
         sigma=config.model.sigma,
-        discovery_limit=2.5,  # one more object is never certain: those that matter must come first
+        discovery_limit=2.5,  # one more object is never certain, so the ones that matter must come first
         eagerness=8.0,
     )
-    # Single frames first: its objects come to look at different places one by one. Long sequences late and briefly:
-    # their steps take as long as all their objects one after the other.
+    # Single frames come first, because the objects learn one by one to look at different places. Long sequences come
+    # late and are few, because SQAIR processes objects one after the other and their steps take long.
     steps, longest = 2 * config.train.steps, max(frames for _, frames in config.train.lengths)
     shares = ((0, 1), (0.35, 2), (0.65, 4), (0.85, 10))
     train = replace(
         config.train,
         steps=steps,
-        learning_rate=3e-4,  # at 5e-4 its hidden states came to be saturated for good (docs/log.md)
+        learning_rate=3e-4,  # at 5e-4 the hidden states saturated for good (docs/log.md)
         lengths=tuple((round(share * steps), frames) for share, frames in shares if frames <= longest),
-        # One more object is taken for granted at first and doubted later: without it nothing is ever found.
+        # The prior probability of one more object starts near 1 and then falls. Otherwise nothing is ever found.
         presence_prior=(1 - 1e-6, 0.3, steps // 4),
         clip_usual=3.0,
         clip_object=3.0,
@@ -342,8 +400,11 @@ def sqair(config: Config) -> Config[SQAIRConfig]:
 
 
 def whole_frames(config: Config) -> TrainConfig:
-    """How systems that see frames whole are trained: on as many clips in half the steps, all of the full length."""
-    train = config.train.uncut()  # the cuts are a remedy for what befell ours
+    """Return the training settings of systems that model whole frames.
+
+    They train on as many clips in half the steps, and all sequences have the full length.
+    """
+    train = config.train.uncut()  # relative clipping is a remedy for failures of SCALOR's trainings
     longest = max(frames for _, frames in train.lengths)
     return replace(
         train,
@@ -351,12 +412,12 @@ def whole_frames(config: Config) -> TrainConfig:
         cooldown=train.cooldown // 2,
         batch=2 * train.batch,
         lengths=((0, longest),),
-        presence_prior=MANY,  # of no use to them, and so the same for all
+        presence_prior=MANY,  # these systems do not use it, so it is the same for all
     )
 
 
 STATION = SceneConfig(kind="replay", frame=(128, 128), objects=(2, 64), size=9.0)
-"""Walkers of about 15x5 px along real tracks: semi-synthetic (`scalor.data.replay`)."""
+"""Scenes of walkers of about 15x5 px that move along real tracks; semi-synthetic (`scalor.data.replay`)."""
 
 
 @preset

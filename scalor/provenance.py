@@ -1,4 +1,4 @@
-"""Where results come from: the command, the commit, the date."""
+"""Provenance of results: the command line, the commit and the date."""
 
 import os
 import shlex
@@ -10,22 +10,23 @@ from pathlib import Path
 
 
 def command_line() -> str:
-    """How this process was started, ready to be pasted into a shell."""
+    """Return the command line of this process, quoted for a shell."""
     program = Path(sys.argv[0]).name
     return shlex.join(["scalor" if program == "__main__.py" else program, *sys.argv[1:]])
 
 
 @cache
 def commit() -> str:
-    """The commit of the source tree, if it is one, "-dirty" where this package is not as committed; `SCALOR_COMMIT`
-    names it where git cannot.
+    """Return the short hash of the commit of the source tree, or "unknown" if that cannot be found.
 
-    Asked once, before anything else can change the tree under a running training.
+    "-dirty" is appended if this package has uncommitted changes. The environment variable `SCALOR_COMMIT` replaces the
+    result, for use where git is not available. The result is cached: training calls this function at its start, so
+    later changes of the source tree do not alter it.
     """
     if "SCALOR_COMMIT" in os.environ:
         return os.environ["SCALOR_COMMIT"]
     package = Path(__file__).parent
-    if not (package.parent / ".git").exists():  # installed: a repository around the environment is not ours
+    if not (package.parent / ".git").exists():  # installed package: a repository around the environment is not this one
         return "unknown"
     try:
         head, changed = (
@@ -38,5 +39,5 @@ def commit() -> str:
 
 
 def today() -> str:
-    """The date in UTC, as 2026-01-31."""
+    """Return the date in UTC, for example 2026-01-31."""
     return datetime.now(UTC).strftime("%Y-%m-%d")

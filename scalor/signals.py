@@ -1,4 +1,7 @@
-"""Stop signals (Ctrl-C and kill): collected by work that ends in order, raised in work that may end anywhere."""
+"""Handling of stop signals: SIGINT (Ctrl-C) and SIGTERM (kill).
+
+Work that must finish a step before it ends collects them. In work that may end anywhere they raise an exception.
+"""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -10,7 +13,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(BaseException):
-    """A stop signal has come."""
+    """An exception for a stop signal, with the number of the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -19,7 +22,10 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Collects a stop signal instead of dying of it; a second one acts as it did before."""
+    """Yield a list that collects a stop signal, which then does not end the process.
+
+    A second stop signal goes to the handler that was there before.
+    """
     caught: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -32,7 +38,10 @@ def stop_signals() -> Iterator[list[int]]:
 
 @contextmanager
 def stop_signals_raised() -> Iterator[None]:
-    """Makes a stop signal an exception that nothing catches by accident."""
+    """Raise `Stopped` inside the block on a stop signal.
+
+    `Stopped` derives from BaseException, so nothing catches it by accident.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)
@@ -43,12 +52,12 @@ def stop_signals_raised() -> Iterator[None]:
 
 @contextmanager
 def handling(handler: Handler) -> Iterator[dict[int, Any]]:
-    """Stop signals go to the handler; gives those that they went to before."""
+    """Send stop signals to a handler inside the block. Yield the previous handlers, which are restored afterwards."""
     before: dict[int, Any] = {}
     try:
         for which in (signal.SIGINT, signal.SIGTERM):
             before[which] = signal.signal(which, handler)
-    except ValueError:  # not the main thread: nobody can stop us by signal
+    except ValueError:  # not the main thread: only that one receives signals
         before.clear()
     try:
         yield before

@@ -1,4 +1,4 @@
-"""The systems that can be trained and evaluated, by name: SCALOR and those it is compared with."""
+"""Registry of the systems that can be trained and evaluated: SCALOR and the baselines."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from scalor.nn.interface import Model
 
 @dataclass(frozen=True)
 class System:
-    """A system's settings and the model that is built from them."""
+    """The settings class and the model class of a system."""
 
     config: type[Any]
     model: type[Any]
@@ -28,28 +28,31 @@ SYSTEMS = {
         System(VAEConfig, SequentialVAE),
     )
 }
+"""All systems by name."""
 
 
 def find(name: object) -> System:
+    """Return the system of a name. Raise InputError if there is none."""
     known = isinstance(name, str) and name in SYSTEMS
     require(known, "system", name, f"there is no such system; choose from {', '.join(SYSTEMS)}")
     return SYSTEMS[str(name)]
 
 
 def build(config: SystemConfig) -> Model:
-    """An untrained model of the system that the config is of."""
+    """Return an untrained model of the system that the config belongs to."""
     model: Model = find(config.system).model(config)
     return model
 
 
 def compiles(config: SystemConfig) -> bool:
-    """Whether a training of this system compiles something."""
+    """Return whether training this system compiles anything."""
     return find(config.system).model.compiled_bound is not Model.compiled_bound
 
 
 def config_from_dict(values: dict[str, Any]) -> Config[Any]:
-    """The inverse of `Config.to_dict`; unknown fields and wrong types are refused, missing ones take their defaults.
+    """Return the config of a dictionary that `Config.to_dict` made.
 
+    Missing fields take their defaults. Unknown fields and wrong types raise InputError.
     Configs without `system` are SCALOR's (older format).
     """
     require(isinstance(values, dict), "config", values, "a Config is a table of fields")

@@ -1,4 +1,4 @@
-"""`Tracks`: what tracking gives, one row per object and frame, in the forms other tools read."""
+"""`Tracks`: the result of tracking, one row per object and frame, and its export to formats that other tools read."""
 
 import csv
 from dataclasses import dataclass
@@ -12,22 +12,48 @@ from scalor.errors import InputError
 
 @dataclass(frozen=True)
 class Tracks:
-    """Rows are sorted by clip, frame and id. `size` is the frames' height and width in pixels."""
+    """Tracked objects, one row per object and frame, sorted by clip, frame and id.
+
+    N is the number of rows, H and W are the height and width of the frames.
+
+    Attributes
+    ----------
+    clip : int array [N]
+        Index of the clip in the batch.
+    frame : int array [N]
+        Index of the frame, from 0.
+    id : int array [N]
+        Identity of the object, from 0. It is the same in all frames of a track.
+    box : float array [N, 4]
+        Bounding box x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1).
+    presence : float array [N]
+        Confidence that the object is there, 0 to 1.
+    discovered : bool array [N]
+        True in the first frame of a track.
+    size : tuple of int
+        Height and width of the frames, pixels.
+    masks : bool array [N, H, W], optional
+        Visible mask of each object: the pixels that show it, without occluded parts. None unless asked for.
+    dropped : int
+        Number of detections in these frames that were dropped because no slot was free.
+
+    Examples
+    --------
+    >>> tracks = scalor.track("walkers.mp4")
+    >>> len(tracks)  # objects, summed over the frames
+    >>> confident = tracks.select(tracks.presence > 0.8)
+    >>> confident.to_csv("tracks.csv")
+    """
 
     clip: Int[np.ndarray, " N"]
     frame: Int[np.ndarray, " N"]
     id: Int[np.ndarray, " N"]
     box: Float[np.ndarray, "N 4"]
-    """x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1)."""
     presence: Float[np.ndarray, " N"]
-    """How sure the model is that the object is there, 0 to 1."""
     discovered: Bool[np.ndarray, " N"]
-    """Whether the object is told of for the first time, rather than followed from a frame before."""
     size: tuple[int, int]
     masks: Bool[np.ndarray, "N H W"] | None = None
-    """The pixels that show the object (hidden parts excluded), when asked for."""
     dropped: int = 0
-    """Detections of these frames for which no slot was left."""
 
     def __post_init__(self) -> None:
         rows = len(self.id)
@@ -39,7 +65,7 @@ class Tracks:
         return len(self.id)
 
     def select(self, rows: Bool[np.ndarray, " N"]) -> "Tracks":
-        """The rows where `rows` is true."""
+        """Return the rows where `rows` is true."""
         return Tracks(
             clip=self.clip[rows],
             frame=self.frame[rows],
@@ -53,17 +79,20 @@ class Tracks:
         )
 
     def of_clip(self, clip: int) -> "Tracks":
-        """The rows of one clip of a batch."""
+        """Return the rows of one clip of a batch."""
         return self.select(self.clip == clip)
 
     @property
     def centre(self) -> Float[np.ndarray, "N 2"]:
-        """x and y of the box centres, pixels."""
+        """x and y of the centres of the boxes, pixels [N, 2]."""
         centre: np.ndarray = (self.box[:, :2] + self.box[:, 2:]) / 2
         return centre
 
     def to_csv(self, path: str | Path) -> None:
-        """Columns: clip, frame (from 0), id, x0, y0, x1, y1 (pixels), presence, discovered (0 or 1)."""
+        """Write a CSV file with one line per row.
+
+        Columns: clip, frame and id (from 0), x0, y0, x1, y1 (pixels), presence, discovered (0 or 1).
+        """
         with open(path, "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["clip", "frame", "id", "x0", "y0", "x1", "y1", "presence", "discovered"])
@@ -73,7 +102,10 @@ class Tracks:
                 writer.writerow([self.clip[i], self.frame[i], self.id[i], *box, *sure])
 
     def to_mot(self, path: str | Path) -> None:
-        """MOTChallenge text: frame and id from 1, left, top, width, height, confidence, -1, -1, -1."""
+        """Write a MOTChallenge text file: frame and id (from 1), left, top, width, height, confidence, -1, -1, -1.
+
+        Raise InputError if the rows belong to more than one clip; see `of_clip`.
+        """
         if len(self) and self.clip.min() != self.clip.max():
             raise InputError(
                 f"these tracks hold {len(np.unique(self.clip))} clips and a MOTChallenge file holds one: "
@@ -89,7 +121,7 @@ class Tracks:
 
 
 def join_tracks(parts: list[Tracks]) -> Tracks:
-    """The rows of several records of the same video."""
+    """Return one record with the rows of several records of the same video, sorted."""
 
     def column(name: str) -> np.ndarray:
         return np.concatenate([getattr(part, name) for part in parts])

@@ -1,4 +1,4 @@
-"""The README's commands and its Python run as they are printed, only shorter."""
+"""The commands and the Python of the README and of docs/research.md run as they are printed, only shorter."""
 
 import re
 import shlex
@@ -16,10 +16,11 @@ from scalor.presets import get_preset
 from scalor.video import write_video
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+PAGES = [(ROOT / name).read_text() for name in ("README.md", "docs/research.md")]
 COMMANDS = [
     line.split("#")[0].strip()
-    for line in README.splitlines()
+    for page in PAGES
+    for line in page.splitlines()
     if re.match(r"scalor \w+", line) and "walkers.mp4" not in line
 ]
 """Those on one's own video are run by `test_own_video.py`."""
@@ -52,13 +53,13 @@ def pretend_to_train(preset: str, runs: Path) -> None:
     checkpoint.write(file, scalor.build(preset).state_dict(), config, origin)
 
 
-def test_the_readme_shows_every_command() -> None:
+def test_the_pages_show_every_command() -> None:
     shown = {command.split()[1] for command in COMMANDS}
     assert shown == {"train", "evaluate", "generate", "track", "score", "info", "pack", "presets", "reproduce"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_readme_runs(command: str, workshop: Path) -> None:
+def test_a_command_of_the_pages_runs(command: str, workshop: Path) -> None:
     words = shlex.split(command)[1:]
     words = ["runs/shapes-tiny.safetensors" if word == "runs/shapes-tiny" else word for word in words]
     if words[0] == "reproduce":
@@ -67,13 +68,20 @@ def test_a_command_of_the_readme_runs(command: str, workshop: Path) -> None:
     assert main([*words, *SMALLER.get(words[0], [])]) == 0
 
 
-def test_the_python_of_the_readme_runs(workshop: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
-    frames = Scenes(get_preset("shapes-md").test, 0, "test").clips(0, 1, 5).frames[0]
-    names = {"frames": frames, "camera": iter(frames[:2])}
-    exec(code, names)
-    assert names["dream"].frames.shape[1] == 20
-    assert (workshop / "tracks.csv").exists()
+def test_the_python_of_the_pages_runs(workshop: Path) -> None:
+    for page in PAGES:
+        (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+        frames = Scenes(get_preset("shapes-md").test, 0, "test").clips(0, 1, 5).frames[0]
+        names = {"frames": frames, "camera": iter(frames[:2])}
+        exec(code, names)
+        assert (workshop / "tracks.csv").exists()
+    assert names["dream"].frames.shape[1] == 20  # type: ignore[attr-defined]
+
+
+def test_the_readme_fits_on_a_screen_and_its_links_lead_somewhere() -> None:
+    assert len(PAGES[0].splitlines()) < 90
+    for link in re.findall(r"\]\(((?!http)[^)#]+)\)", PAGES[0]):
+        assert (ROOT / link).exists(), link
 
 
 def test_the_file_tree_is_true() -> None:

@@ -1,1 +1,1 @@
-"""The systems that SCALOR is compared with, each readable from top to bottom in its own file."""
+"""Baselines that SCALOR is compared with: SQAIR, VRNN and a sequential VAE, one file each."""

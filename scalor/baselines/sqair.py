@@ -1,30 +1,35 @@
-"""SQAIR: Sequential Attend, Infer, Repeat (Kosiorek et al., NeurIPS 2018), whole in one file.
+"""SQAIR: Sequential Attend, Infer, Repeat (Kosiorek et al., NeurIPS 2018), complete in one file.
 
-In every frame the objects of the last one are propagated one after the other, each knowing of those before it; then
-new ones are discovered one after the other, until a stopping process says that there are no more. So the time of a
-frame grows with the number of objects. It is trained on the importance-weighted bound of k particles with VIMCO for
-the choices of presence. Whatever does not wait for another object is done for all objects, clips and particles at
-once; drawing and the likelihood for all frames at once.
+The SCALOR paper summarises it in Section 2. In every frame the objects of the last frame are propagated one after the
+other, each conditioned on those before it. Then new objects are discovered one after the other, until a stopping
+process ends discovery. So the time per frame grows with the number of objects. Training maximises the
+importance-weighted bound of k particles, with VIMCO for the discrete choices of presence. Computations that do not
+depend on another object run for all objects, clips and particles at once; rendering and the likelihood run for all
+frames at once.
 
-Where we depart from the publication, and why:
-- Presence of a propagated object is chosen before its where and what, which then cost nothing when it is gone: so the
-  weights are exact.
-- Discovery stops when no slot is free, in prior and posterior alike: so nothing that was found is ever dropped.
-- The number of discoveries is geometric, as in AIR; the released weights have a categorical prior. Its parameter may
-  be annealed in training (AIR's trick), and later frames, in which little appears, have one of their own.
-- So has the posterior: whether something new has come is asked of a head of its own, which starts near that prior. And
-  in training nothing can come in the second of two frames, in prior and posterior alike: discovery, which has learned
-  from single frames, had found all objects anew there before propagation could learn (docs/log.md).
-- Boxes keep to sizes around the one expected, as SCALOR's do: left free they grow until all of them show the same
-  quarter of the frame, or shrink until they have no gradient.
-- An object hears of the latents of those before it in propagation or in discovery, but no gradient goes back to them
-  that way: from where one looked to what it saw to where the next one looks, gradients grow with every object.
-- Objects that are there and draw nothing are not told of: slots are filled by such ones more often than left empty.
-- Discovery starts with a broad posterior of z_where (see BROAD): in short runs on one small object, 300 steps so left
-  half the error that 500 steps with the published width left.
-- Colour frames; one hidden layer in the heads; the image encoder is a small convolutional one; Adam, as for all.
+Differences from the publication, with the reasons:
 
-Letters: B clips, k particles, R = B * k rows (the particles of a clip side by side), T frames, N slots,
+- Propagation samples presence before z_where and z_what. The latents of a removed object then cost nothing, so the
+  importance weights are exact.
+- Discovery stops when no slot is free, in prior and posterior alike. So no discovered object is ever dropped.
+- The number of discoveries is geometric, as in AIR; the released weights have a categorical prior. Its parameter can
+  be annealed in training, as in AIR. Frames after the first, in which few objects appear, have a parameter of their
+  own.
+- Discovery in later frames also has a posterior head of its own, which starts near that prior. In training, nothing
+  can be discovered in the second of two frames, in prior and posterior alike: discovery, already trained on single
+  frames, rediscovered all objects there before propagation could learn (docs/log.md).
+- Box sizes stay within a range around the expected size, as in SCALOR. Without the range, boxes grew until all of them
+  showed the same quarter of the frame, or shrank until they had no gradient.
+- Each object is conditioned on the latents of the objects before it, in propagation and in discovery, but these latents
+  are detached. Otherwise gradients grow with every object: the location of one glimpse determines its content, which
+  determines the location of the next glimpse.
+- Objects that are present but draw nothing are not reported: such objects fill slots more often than slots stay empty.
+- Discovery starts with a broad posterior of z_where (see BROAD). In short runs on one small object, the error after 300
+  steps was half of the error after 500 steps with the published width.
+- Frames are in colour, the heads have one hidden layer, the image encoder is a small convolutional network, and the
+  optimiser is Adam, as for all systems here.
+
+Letters: B clips, k particles, R = B * k rows (the particles of a clip are consecutive), T frames, N slots,
 D steps of discovery, L latents, P glimpse side. A box is (x, y, w, h): centre and size, pixels.
 """
 
@@ -65,27 +70,35 @@ from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.tracks import Tracks
 
 REACH = 1.2
-"""Centres may lie in this multiple of the frame, so that an object can be half out of it."""
+"""Extent of the allowed centres as a multiple of the frame, so that an object can be half outside of it."""
 PATCH = 4
 """Side of the patches into which the image encoder divides a frame, pixels."""
 IMAGE_CHANNELS = (16, 32)
+"""Channels of the image encoder's convolutional layers."""
 SHARP, BROAD, LOOSE = 2.0, 0.5, -0.5
-"""Moves start with a standard deviation of 0.05 (published: a bias of -3), discoveries with 0.2: the particles of a
-clip then look at different places, and their weights tell which was right. Appearances start with 0.5: a new object
-must not cost more than it can be worth."""
+"""Amounts subtracted from the raw output of a standard deviation; they set its initial value.
+
+- SHARP, z_where in propagation, posterior and prior: 0.05 (published: a bias of -3).
+- BROAD, z_where in discovery: 0.2. The particles of a clip then look at different places, and their weights show which
+  place was right.
+- LOOSE, z_what in discovery: 0.5. A new object must not cost more than it can gain.
+"""
 DISCOVERY_BIAS, PROPAGATION_BIAS, PRIOR_BIAS = 4.0, 5.0, 10.0
-"""Presence logits at the start: objects are likely (published: 1 for discovery), and those that are there stay."""
+"""Biases of the presence logits. At the start of training, discovery is likely (published: 1) and objects persist."""
 PRESENCE_PRIOR = 0.75
 """Prior probability of one more discovery in the first frame, as published."""
 DARK = 4.0
-"""Glimpses start dark: a logit of -4 a pixel. A canvas that is too bright would teach the model to draw nothing."""
+"""Amount subtracted from the pixel logits, so that glimpses start dark, at a logit of -4.
+
+A canvas that is too bright would teach the model to draw nothing.
+"""
 SHOWN = 0.1
-"""An object of which no pixel is as bright as this shows nothing, and is not told of."""
+"""Smallest brightness that the brightest pixel of an object needs; darker objects are not reported."""
 
 
 @dataclass(frozen=True)
 class SQAIRConfig:
-    """Sizes of SQAIR; the defaults are the published ones for digits. Sizes in pixels are of the frames it sees."""
+    """Settings of SQAIR. The defaults are the published ones for digits; sizes are in pixels of the input frames."""
 
     system: ClassVar[str] = "sqair"
     frame: tuple[int, int] = setting((64, 64), "height and width of a frame, pixels; the weights depend on it")
@@ -122,26 +135,27 @@ class SQAIRConfig:
 
     @property
     def latents(self) -> int:
-        """Length of z_where and z_what side by side."""
+        """Return L, the length of z_where and z_what together."""
         return 4 + self.what_dim
 
     def misfit(self, frame: tuple[int, int]) -> str | None:
+        """Return why the model cannot see frames of a size, or None if it can."""
         height, width = self.frame
         return None if frame == self.frame else f"these weights see frames of {height}x{width} pixels alone"
 
 
 class Draw(Protocol):
-    """How latents are drawn from their distributions."""
+    """A way to draw latents from their distributions."""
 
     def normal(self, q: Normal) -> Tensor: ...
 
     def choose(self, logits: Tensor) -> Tensor:
-        """0 or 1."""
+        """Return 0 or 1 for each presence logit."""
         ...
 
 
 class Sampled:
-    """By chance, from random numbers given beforehand."""
+    """Random draws, computed from noise that was drawn beforehand."""
 
     def __init__(self, noise: FrameNoise) -> None:
         self.noise = noise
@@ -154,7 +168,7 @@ class Sampled:
 
 
 class Likely:
-    """The most likely values."""
+    """The most likely values, without randomness."""
 
     def normal(self, q: Normal) -> Tensor:
         return q.mean
@@ -165,66 +179,77 @@ class Likely:
 
 @dataclass(frozen=True)
 class Scene:
-    """What is remembered between frames: the objects, those that are there before the empty slots."""
+    """State of the objects, carried between frames. Occupied slots come before empty ones."""
 
     latent: Float[Tensor, "R N L"]
-    """z_where and z_what side by side."""
+    """z_where and z_what, concatenated."""
     present: Float[Tensor, "R N 1"]
     """1 for an object, 0 for an empty slot."""
     presence: Float[Tensor, "R N 1"]
-    """The probability with which it was taken to be there."""
+    """Probability of presence when the object was last propagated or discovered."""
     tracker: Float[Tensor, "R N hidden"]
     """Hidden state of the temporal RNN."""
     memory: Float[Tensor, "R N hidden"]
-    """Hidden state of the prior's RNN."""
+    """Hidden state of the RNN of the prior."""
     discovered: Float[Tensor, "R N 1"]
-    """1 for those found in the last frame."""
+    """1 for an object discovered in the last frame."""
     id: Int[Tensor, "R N"]
-    """-1 for an empty slot."""
+    """Identity of the object; -1 for an empty slot."""
     next_id: Int[Tensor, " R"]
+    """Identity of the next object to be discovered."""
 
     def detach(self) -> "Scene":
         return Scene(*(getattr(self, field.name).detach() for field in fields(self)))
 
     def evened(self, times: float) -> "Scene":
-        """Itself; see `even` for its gradients. With 0 they are as they are."""
+        """Return the same scene; in the backward pass, clip the gradients of its latents.
+
+        An object's gradient is limited to `times` the geometric mean over all objects (see `even`); 0 turns this off.
+        """
         return replace(self, latent=even(self.latent, times)) if times else self
 
 
 class Part(NamedTuple):
-    """What propagation or discovery made of a frame: n objects that may be there."""
+    """Result of propagation or discovery in one frame: n candidate objects."""
 
     logits: Float[Tensor, "R n 1"]
+    """Presence logits."""
     taken: Float[Tensor, "R n 1"]
-    """1 for an object that is there."""
+    """1 for an object that is present, else 0."""
     q: Normal
-    """[R, n, L]: what the latents were drawn from."""
+    """Distribution from which the latents were drawn, [R, n, L]."""
     latent: Float[Tensor, "R n L"]
+    """z_where and z_what, concatenated."""
 
 
 class View(NamedTuple):
-    """A frame as the networks see it."""
+    """A frame and its encoding."""
 
     image: Float[Tensor, "B 3 H W"]
     code: Float[Tensor, "R hidden"]
+    """Output of the image encoder, repeated for the particles of a clip."""
 
 
 class Chances(NamedTuple):
-    """What is held possible of discoveries. A compiled graph serves all values of a tensor; a number is compiled in."""
+    """Settings of the discovery prior.
+
+    One compiled graph works for all values of a tensor; a plain number is compiled in as a constant.
+    """
 
     presence_prior: float | Tensor = PRESENCE_PRIOR
-    """Probability of one more in the first frame."""
+    """Probability of one more discovery in the first frame."""
     eagerness: float = 1.0
-    """What its log odds are multiplied by."""
+    """Factor of the log odds of `presence_prior`."""
     newcomers: float | Tensor = 1.0
-    """1 or 0: whether anything can come after the first frame, in prior and posterior alike."""
+    """1 if objects can be discovered after the first frame, else 0; applies to prior and posterior alike."""
 
 
 USUAL = Chances()
+"""Default settings of the discovery prior."""
 
 
 class Costs(NamedTuple):
-    """Nats per row: log q - log p of the latents of a frame."""
+    """log q - log p of the latents of a frame, nats per row: KL divergences estimated from one sample."""
 
     discovered_presence: Float[Tensor, " R"]
     discovered_where: Float[Tensor, " R"]
@@ -235,9 +260,10 @@ class Costs(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A frame that was looked at."""
+    """Result of one inference step."""
 
     scene: Scene
+    """State after the frame."""
     log_choices: Float[Tensor, " R"]
     """Log probability of the choices of presence under the posterior."""
     costs: Costs
@@ -246,9 +272,18 @@ class Seen(NamedTuple):
 def stopping_log_prob(
     logits: Float[Tensor, "R D 1"], taken: Float[Tensor, "R D 1"], room: Float[Tensor, "R 1"]
 ) -> Float[Tensor, " R"]:
-    """Log probability of a stopping process: step after step one more object, or the end.
+    """Return the log probability of the choices of a stopping process: at every step one more object, or the end.
 
-    After the end, and when there is no more room, nothing is decided.
+    After the end, or when no slot is free, there is no choice, and a step contributes 0.
+
+    Parameters
+    ----------
+    logits
+        Log odds of one more object at each step.
+    taken
+        1 for each step that discovered an object, else 0.
+    room
+        Number of free slots.
     """
     going = torch.cat([torch.ones_like(taken[:, :1]), taken[:, :-1]], 1)
     asked = going[..., 0] * has_room(room, taken.shape[1])
@@ -256,11 +291,12 @@ def stopping_log_prob(
 
 
 def has_room(room: Float[Tensor, "R 1"], steps: int) -> Float[Tensor, "R D"]:
-    """1 for every step of discovery for which a slot is free."""
+    """Return 1 for every step of discovery for which a slot is free, else 0; `room` is the number of free slots."""
     return (torch.arange(steps, device=room.device) < room).float()
 
 
 def mlp(*widths: int) -> nn.Sequential:
+    """Return linear layers with ELUs between them; the last layer is linear."""
     layers: list[nn.Module] = []
     for i, o in pairwise(widths):
         layers += [nn.Linear(i, o), nn.ELU()]
@@ -268,13 +304,13 @@ def mlp(*widths: int) -> nn.Sequential:
 
 
 def normal(raw: Tensor, around: Tensor, sharp: float = 0.0) -> Normal:
-    """A normal from a network's output; its mean is a change to `around`."""
+    """Return a normal from a network's output: the mean is `around` plus the output; `sharp` lowers the initial std."""
     mean, spread = raw.float().chunk(2, -1)
     return Normal(around + mean, positive(spread - sharp))
 
 
 class Appearance(nn.Module):
-    """From z_where to a box, from a box to a code, from z_what to a glimpse."""
+    """Conversions between latents and pixels: z_where to a box, glimpse to encoding, z_what to a drawn glimpse."""
 
     extent: Tensor
     expected: Tensor
@@ -290,22 +326,25 @@ class Appearance(nn.Module):
         self.register_buffer("expected", torch.tensor(config.object_size[::-1]), persistent=False)
 
     def box(self, z_where: Float[Tensor, "*shape 4"]) -> Float[Tensor, "*shape 4"]:
+        """Return the boxes of z_where, (x, y, w, h) in pixels."""
         centre = self.extent * (0.5 + 0.5 * REACH * z_where[..., :2].tanh())
         return torch.cat([centre, self.expected * (1 + self.size_range * z_where[..., 2:].tanh())], -1)
 
     def crop(self, image: Float[Tensor, "B 3 H W"], z_where: Float[Tensor, "R n 4"]) -> Float[Tensor, "R n 3 P P"]:
+        """Return the glimpses of the image inside the boxes of z_where."""
         rows, boxes = z_where.shape[:2]
         glimpses = crop(image, self.box(z_where).view(len(image), -1, 4), self.glimpse)
         return glimpses.reshape(rows, boxes, *glimpses.shape[2:])
 
     def draw(self, z_what: Float[Tensor, "*shape what"]) -> Float[Tensor, "*shape 3 P P"]:
+        """Return the glimpses that z_what decodes to, pixels in [0, 1]."""
         pixels = (self.decoder(z_what).float() - DARK).sigmoid()
         glimpses: Tensor = pixels.unflatten(-1, (3, self.glimpse, self.glimpse))
         return glimpses
 
 
 class Propagation(nn.Module):
-    """The objects of the last frame, one after the other: does it stay, where is it now, how does it look?"""
+    """Propagation of the last frame's objects, one after the other: presence, then z_where, then z_what."""
 
     def __init__(self, config: SQAIRConfig) -> None:
         super().__init__()
@@ -320,14 +359,14 @@ class Propagation(nn.Module):
         self.what = mlp(2 * hidden, hidden, 4 * config.what_dim)
 
     def forward(self, scene: Scene, view: View, eye: Appearance, draw: Draw) -> tuple[Part, Tensor]:
-        """Also the trackers' new states."""
+        """Return the propagated objects and the new hidden states of the temporal RNN."""
         last, slots = scene.latent, scene.latent.shape[1]
         tracker = each_slot(self.tracker, last, scene.tracker)
-        # All objects at once: a first look at where each is expected, through a mask that hides its neighbours.
+        # All objects at once: encode a glimpse at each expected location, through a mask that can hide neighbours.
         mask = self.mask(tracker).sigmoid().view(*tracker.shape[:2], 1, eye.glimpse, eye.glimpse)
         glimpses = eye.crop(view.image, last[..., :4] + self.expect(tracker).float()) * mask
         entered = self.enter(torch.cat([eye.encoder(glimpses.flatten(2)), tracker, last], -1))
-        # One by one: each hears of those before it through the relation RNN.
+        # One by one: the relation RNN conditions each object on those before it.
         relation = torch.zeros_like(tracker[:, 0])
         neighbour = torch.zeros_like(last[:, 0])
         made = []
@@ -349,13 +388,13 @@ class Propagation(nn.Module):
     def update_what(
         self, code: Float[Tensor, "R hidden"], hidden: Float[Tensor, "R hidden"], last: Float[Tensor, "R what"]
     ) -> Normal:
-        """A gated mix of what was remembered and what is seen."""
+        """Return the posterior of z_what: its mean is a gated mix of the last z_what and the current glimpse."""
         keep, write, new, spread = self.what(torch.cat([code, hidden], -1)).float().chunk(4, -1)
         return Normal((keep + 1).sigmoid() * last + write.sigmoid() * new, positive(spread))
 
 
 class Discovery(nn.Module):
-    """AIR: one more object, or no more; where is it, how does it look?"""
+    """Discovery as in AIR: at each step one more object or the end, then the object's z_where and z_what."""
 
     def __init__(self, config: SQAIRConfig) -> None:
         super().__init__()
@@ -379,6 +418,7 @@ class Discovery(nn.Module):
         eye: Appearance,
         draw: Draw,
     ) -> Part:
+        """Return the results of `steps` discovery steps; `kept` are the propagated objects, `room` the free slots."""
         explained = (self.explained(kept.latent) * kept.taken).sum(1)
         entered = self.enter(torch.cat([view.code, explained], -1))
         hidden = torch.zeros_like(view.code)
@@ -401,7 +441,7 @@ class Discovery(nn.Module):
 
 
 class Transition(nn.Module):
-    """The prior of propagation: how objects go on when nobody looks."""
+    """Prior of propagation: presence and latents of the objects, predicted from the past alone."""
 
     def __init__(self, config: SQAIRConfig) -> None:
         super().__init__()
@@ -414,7 +454,7 @@ class Transition(nn.Module):
     def forward(
         self, memory: Float[Tensor, "R N hidden"], last: Float[Tensor, "R N L"]
     ) -> tuple[Float[Tensor, "R N 1"], Normal]:
-        """Presence logits, and the normal of the latents."""
+        """Return the presence logits and the normal of the latents."""
         where = normal(self.where(memory), last[..., :4], SHARP)
         what = normal(self.what(memory), last[..., 4:])
         return self.presence(memory).float() + PRIOR_BIAS, beside(where, what)
@@ -423,34 +463,38 @@ class Transition(nn.Module):
 def each_slot(
     cell: nn.GRUCell, entering: Float[Tensor, "R N L"], state: Float[Tensor, "R N hidden"]
 ) -> Float[Tensor, "R N hidden"]:
-    """A step of an RNN that every slot has for itself."""
+    """Run one step of an RNN cell on every slot separately; return the new states."""
     after: Tensor = cell(entering.flatten(0, 1), state.flatten(0, 1)).float()
     return after.view(state.shape)
 
 
 def beside(where: Normal, what: Normal) -> Normal:
+    """Return the joint normal of z_where and z_what."""
     return Normal(torch.cat([where.mean, what.mean], -1), torch.cat([where.std, what.std], -1))
 
 
 def one_after_the_other(made: list[Part]) -> Part:
-    """The objects of a loop ([R, ...] each) in one record."""
+    """Stack the objects of a loop ([R, ...] each) into one record [R, n, ...]."""
     logits, taken, q, latent = zip(*made, strict=True)
     mean, std = torch.stack([one.mean for one in q], 1), torch.stack([one.std for one in q], 1)
     return Part(torch.stack(logits, 1), torch.stack(taken, 1), Normal(mean, std), torch.stack(latent, 1))
 
 
 class Explained(NamedTuple):
-    """A video, looked at and charged for."""
+    """Result of inference on whole videos."""
 
     log_weights: Float[Tensor, "B k"]
+    """Log importance weight of each particle: log p(x, z) - log q(z | x), nats."""
     log_choices: Float[Tensor, "B k"]
+    """Log probability of each particle's choices of presence under the posterior."""
     scenes: list[Scene]
+    """State after each frame."""
     numbers: dict[str, Float[Tensor, " B"]]
-    """Nats per clip and activity per frame, means over particles."""
+    """Metrics per clip, as means over particles: terms of the bound (nats), objects per frame, squared error."""
 
 
 class SQAIR(Tracker):
-    """`track`, `stream`, `reconstruct`, `generate`, `log_likelihood`; `bound` for training."""
+    """The SQAIR model: `track`, `stream`, `reconstruct`, `generate`, `log_likelihood`, and `bound` for training."""
 
     config: SQAIRConfig
     reported = (
@@ -470,10 +514,10 @@ class SQAIR(Tracker):
         self.discovery = Discovery(config)
         self.transition = Transition(config)
 
-    # A time step.
+    # One time step.
 
     def start(self, rows: int, like: Tensor) -> Scene:
-        """Nothing seen yet: not even slots."""
+        """Return the state before the first frame, which has no slots."""
 
         def none(width: int) -> Tensor:
             return torch.zeros(rows, 0, width, device=like.device)
@@ -484,13 +528,13 @@ class SQAIR(Tracker):
         return Scene(none(self.config.latents), none(1), none(1), none(hidden), none(hidden), none(1), ids, next_id)
 
     def look(self, images: Float[Tensor, "T B 3 H W"], particles: int) -> list[View]:
-        """All frames at once, and once for all particles of a clip."""
+        """Encode all frames at once; the particles of a clip share one encoding."""
         codes = self.encoder(self.features(images.flatten(0, 1)).flatten(1)).float()
         codes = codes.view(*images.shape[:2], -1).repeat_interleave(particles, 1)
         return [View(*view) for view in zip(images, codes, strict=True)]
 
     def follow(self, scene: Scene, view: View, draw: Draw, chances: Chances = USUAL) -> Seen:
-        """The posterior: propagate, then discover."""
+        """Run one step of inference: propagate, then discover. A scene without slots is that before the first frame."""
         first = scene.latent.shape[1] == 0
         kept, tracker = self.nothing(scene), scene.tracker
         if not first:
@@ -512,7 +556,10 @@ class SQAIR(Tracker):
         return Seen(self.seat(scene, kept, tracker, memory, new), log_q + stop_q, costs)
 
     def dream(self, scene: Scene, draw: Draw, discovery_rate: float) -> Scene:
-        """The prior: the world goes on unseen."""
+        """Run one step of generation from the prior.
+
+        `discovery_rate` is the probability of one more object, at each of the steps of discovery.
+        """
         memory = each_slot(self.transition.remember, scene.latent, scene.memory)
         logits, prior = self.transition(memory, scene.latent)
         kept = Part(logits, scene.present * draw.choose(logits), prior, draw.normal(prior))
@@ -525,7 +572,7 @@ class SQAIR(Tracker):
         return self.seat(scene, kept, scene.tracker, memory, new)
 
     def seat(self, scene: Scene, kept: Part, tracker: Tensor, memory: Tensor, new: Part) -> Scene:
-        """Those that stay and those that come move up, in order, and empty slots come last."""
+        """Pack propagated and then discovered objects into the first slots, in order; empty slots come last."""
         blank = tracker.new_zeros(*new.taken.shape[:2], tracker.shape[-1])
         taken = torch.cat([kept.taken, new.taken], 1)
         columns = [
@@ -546,17 +593,18 @@ class SQAIR(Tracker):
         return Scene(*after)
 
     def nothing(self, scene: Scene) -> Part:
-        """The first frame has no objects to propagate."""
+        """Return the result of propagation in the first frame, which has no objects to propagate."""
         return Part(scene.present, scene.present, Normal(scene.latent, scene.latent), scene.latent)
 
     def newborn(self, like: Float[Tensor, "R D L"]) -> Normal:
-        """The prior of an object that is discovered."""
+        """Return the prior of a discovered object's latents: standard normal."""
         return Normal(torch.zeros_like(like), torch.ones_like(like))
 
     def steps(self, first: bool) -> int:
+        """Return D, the largest number of discoveries in the first frame or in a later one."""
         return self.config.slots if first else min(self.config.slots, self.config.discoveries)
 
-    # A video.
+    # Whole videos.
 
     def explain(
         self,
@@ -568,8 +616,19 @@ class SQAIR(Tracker):
         clip_object: float = 0.0,
         follow: Callable[..., Seen] | None = None,
     ) -> Explained:
-        """Follow the frames one by one, then draw and charge for them all at once. A compiled `follow` may stand in for
-        the model's own."""
+        """Infer the latents frame by frame, then render all frames and compute their likelihood at once.
+
+        Parameters
+        ----------
+        draws
+            How latents are drawn, for each frame.
+        cut_gradients
+            Whether gradients stop between frames.
+        clip_object
+            Limit of an object's gradient from later frames, in multiples of the geometric mean; 0: no limit.
+        follow
+            Compiled version of `SQAIR.follow` to use instead of it.
+        """
         follow = follow or self.follow
         clips, images = len(video), video.transpose(0, 1).contiguous()
         scene, seen = self.start(clips * particles, video), []
@@ -596,7 +655,7 @@ class SQAIR(Tracker):
         )
 
     def paint(self, scenes: list[Scene]) -> Float[Tensor, "T R 3 H W"]:
-        """The sum of all glimpses, each pasted into its box."""
+        """Render the scenes: the sum of all glimpses, each pasted into its box."""
         latent, present = (torch.cat([getattr(scene, name) for scene in scenes]) for name in ("latent", "present"))
         glimpses = self.appearance.draw(latent[..., 4:]) * present[..., None, None]
         canvas = paste(glimpses, self.appearance.box(latent[..., :4]), self.config.frame)
@@ -605,10 +664,11 @@ class SQAIR(Tracker):
     # Training.
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
-        """How many normal and uniform numbers a clip needs for a frame, at most."""
+        """Return how many normal and uniform random numbers a clip needs per frame, at most."""
         return self.numbers_per_frame(self.config.particles)
 
     def numbers_per_frame(self, particles: int) -> tuple[int, int]:
+        """Return how many normal and uniform random numbers a clip of `particles` particles needs per frame."""
         objects = particles * (self.config.slots + self.steps(first=False))
         return objects * self.config.latents, objects
 
@@ -620,8 +680,11 @@ class SQAIR(Tracker):
         truth: Truth | None = None,
         follow: Callable[..., Seen] | None = None,
     ) -> Bound:
-        """The importance-weighted bound; its gradient is VIMCO's. A compiled `follow` may stand in for the model's
-        own. For short sequences (`newcomers_from`) it is the bound of a world in which nothing comes later."""
+        """Return the importance-weighted bound, with VIMCO's gradient.
+
+        In sequences of fewer than `newcomers_from` frames nothing can be discovered after the first frame: it is the
+        bound of a model without later discoveries. `follow` is a compiled version of `SQAIR.follow` to use instead.
+        """
         particles = self.config.particles
         newcomers = torch.full_like(now.presence_prior, float(video.shape[1] >= self.config.newcomers_from))
         chances = Chances(now.presence_prior, self.config.eagerness, newcomers)
@@ -630,7 +693,8 @@ class SQAIR(Tracker):
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
 
     def compiled_bound(self) -> BoundFunction:
-        from scalor.nn.compiling import Compiled  # only a training compiles
+        """Return `bound` with a compiled time step."""
+        from scalor.nn.compiling import Compiled  # only training compiles
 
         module = SQAIRFollow(self)
         compiled = Compiled(module, module.used())
@@ -654,7 +718,17 @@ class SQAIR(Tracker):
     def log_likelihood(
         self, frames: object, samples: int = 10, presence_prior: float = PRESENCE_PRIOR
     ) -> Float[Tensor, " B"]:
-        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        """Return the importance-weighted lower bound on log p(video), nats per clip.
+
+        Parameters
+        ----------
+        frames
+            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
+        samples
+            Number of particles; the bound rises with it.
+        presence_prior
+            Prior probability of one more discovery in the first frame.
+        """
         require(samples >= 1, "samples", samples, "at least 1 is needed")
         video = self.receive(frames, minimum=1)
         draws = sampled(self.fresh_noise(video, video.shape[1], samples), video.shape[1], samples)
@@ -662,20 +736,28 @@ class SQAIR(Tracker):
 
     @torch.inference_mode()
     def track(self, frames: object, masks: bool = False) -> Tracks:
-        """Every object of every frame ([T, 3, H, W] or [B, T, 3, H, W] in [0, 1]), with its identity."""
+        """Return every object of every frame, with its identity.
+
+        Parameters
+        ----------
+        frames
+            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
+        masks
+            Whether to return visible masks as well.
+        """
         video = self.receive(frames, minimum=2)
         return gather_tracks(list(self.watch(video.unbind(1), masks)), self.config.frame)
 
     @torch.inference_mode()
     def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
-        """Track frame by frame ([3, H, W] each): one `Tracks` a frame, memory that does not grow."""
+        """Track frame by frame ([3, H, W] each) and yield one `Tracks` per frame; memory use does not grow."""
         images = (self.receive_frame(frame) for frame in frames)
         for t, sighting in enumerate(self.watch(images, masks)):
             yield gather_tracks([sighting], self.config.frame, first_frame=t)
 
     @torch.inference_mode()
     def reconstruct(self, frames: object) -> Rollout:
-        """The frames as the model sees them: reconstruction, a black background, and tracks."""
+        """Return the reconstructed frames, a black background and the tracks."""
         video = self.receive(frames, minimum=1)
         return self.generate(video, observe=video.shape[1], horizon=0)
 
@@ -688,10 +770,26 @@ class SQAIR(Tracker):
         discovery_rate: float = 0.0,
         estimator: Estimator | None = None,
     ) -> Rollout:
-        """Conditional generation: `observe` frames seen, then `horizon` imagined from the prior.
+        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
 
-        One more object appears with probability `discovery_rate`, again and again, in an imagined frame. The future
-        is drawn at random; hand in `Mode()` for the most likely one.
+        Parameters
+        ----------
+        frames
+            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
+        observe
+            Number of observed frames.
+        horizon
+            Number of generated frames.
+        discovery_rate
+            Probability of one more new object in a generated frame, applied repeatedly until none appears, at most
+            `discoveries` times.
+        estimator
+            `Mode()` for the most likely future; otherwise the future is drawn at random.
+
+        Returns
+        -------
+        Rollout
+            Observed frames (reconstructed) and generated ones, a black background, and tracks.
         """
         require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
         require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
@@ -708,13 +806,13 @@ class SQAIR(Tracker):
 
     @torch.inference_mode()
     def object_pictures(self, frames: object) -> Float[Tensor, "B T N 3 P P"]:
-        """Every slot's own picture in every frame, over black; black where the slot is empty."""
+        """Return the rendering of every slot alone, over black, in every frame; empty slots are black."""
         video = self.receive(frames, minimum=1)
         scenes = self.explain(video, [Likely()] * video.shape[1], particles=1).scenes
         return torch.stack([self.pictures(scene) for scene in scenes], 1)
 
     def watch(self, images: Iterable[Tensor], masks: bool) -> Iterator[Sighting]:
-        """Posterior modes, one frame [B, 3, H, W] at a time."""
+        """Yield the most likely objects under the posterior, one frame [B, 3, H, W] at a time."""
 
         def start(image: Tensor) -> Scene:
             return self.start(len(image), image)
@@ -727,7 +825,10 @@ class SQAIR(Tracker):
         return (sighting for _, sighting in follow_frames(start, see, images))
 
     def sight(self, scene: Scene, masks: bool = False) -> Sighting:
-        """Boxes are around what is drawn: pixels at least half as bright as the object's brightest."""
+        """Return the sighting of a scene.
+
+        A box encloses the pixels that are more than half as bright as the object's brightest pixel.
+        """
         glimpses = self.pictures(scene)
         brightness = glimpses.amax(2, keepdim=True)  # [B, N, 1, P, P]
         brightest = brightness.amax((-1, -2), keepdim=True)
@@ -745,7 +846,7 @@ class SQAIR(Tracker):
     def visible(
         self, shape: Float[Tensor, "B N 1 P P"], brightness: Float[Tensor, "B N 1 P P"], where: Float[Tensor, "B N 4"]
     ) -> Bool[Tensor, "B N H W"]:
-        """The pixels that show each object: of those it is drawn on, the ones where no other is brighter."""
+        """Return the visible mask of each object: its drawn pixels in which no other object is brighter."""
         layers = torch.cat([shape, brightness], 2).flatten(0, 1)[:, None]
         canvas = paste(layers, where.flatten(0, 1)[:, None], self.config.frame)
         drawn, bright = canvas.view(*where.shape[:2], 2, *self.config.frame).unbind(2)
@@ -754,10 +855,11 @@ class SQAIR(Tracker):
         return mine & (drawn > 0.5)
 
     def pictures(self, scene: Scene) -> Float[Tensor, "B N 3 P P"]:
+        """Return the glimpse of every slot; black where the slot is empty."""
         return self.appearance.draw(scene.latent[..., 4:]) * scene.present[..., None, None]
 
     def fresh_noise(self, like: Tensor, frames: int, particles: int) -> Noise:
-        """For use, not for training: from torch's own random state."""
+        """Return noise from torch's global random state, for use outside of training."""
         normals, uniforms = self.numbers_per_frame(particles)
         return Noise(
             torch.randn(frames, len(like), normals, device=like.device),
@@ -765,14 +867,15 @@ class SQAIR(Tracker):
         )
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
-        """Frames from outside, checked, on the model's device."""
+        """Check frames given by the user and return them on the model's device."""
         return self.fitting(check_frames(frames, (1, 1), minimum))
 
     def receive_frame(self, frame: object) -> Float[Tensor, "1 3 H W"]:
+        """Check one frame given by the user and return it on the model's device."""
         return self.fitting(check_frame(frame, (1, 1))[None])[:, 0]
 
     def fitting(self, video: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:
-        """Frames of the size that the weights are for, on the model's device."""
+        """Check that frames have the size the weights are for and return them on the model's device."""
         misfit = self.config.misfit((video.shape[-2], video.shape[-1]))
         if misfit:
             raise InputError(f"frames has shape {list(video.shape)}: {misfit}.")
@@ -780,15 +883,17 @@ class SQAIR(Tracker):
 
 
 class SQAIRFollow(nn.Module):
-    """`SQAIR.follow` for training, as a module: a function of tensors, with noise that nobody outside sees being
-    dealt."""
+    """`SQAIR.follow` as a module to be compiled for training: a pure function of tensors.
+
+    `FrameNoise` changes when numbers are taken from it, so it is made inside of `forward`.
+    """
 
     def __init__(self, model: SQAIR) -> None:
         super().__init__()
         self.model = model
 
     def used(self) -> set[nn.Parameter]:
-        """The weights it depends on."""
+        """Return the weights that it depends on: all but those of the image encoder and the decoder."""
         model = self.model
         parts = (model.appearance, model.propagation, model.discovery, model.transition)
         return {p for part in parts for p in part.parameters()} - {*model.appearance.decoder.parameters()}
@@ -798,20 +903,22 @@ class SQAIRFollow(nn.Module):
 
 
 def owned(seen: Seen) -> Seen:
-    """Every tensor with memory of its own. Torch 2.11 now and then gives a compiled function's result a garbage
-    shape where it is a view of something inside."""
+    """Copy every tensor of the scene into memory of its own.
+
+    Torch 2.11 sometimes returns a garbage shape where the result of a compiled function is a view of an inner tensor.
+    """
     scene = Scene(*(getattr(seen.scene, field.name).clone() for field in fields(seen.scene)))
     return Seen(scene, seen.log_choices, seen.costs)
 
 
 def latent_costs(part: Part, prior: Normal) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:
-    """log q - log p of z_where and z_what, of those that are there."""
+    """Return log q - log p of z_where and of z_what, summed over the objects that are present."""
     ratio = (part.taken * (part.q.log_prob(part.latent) - prior.log_prob(part.latent))).sum(1)
     return ratio[:, :4].sum(1), ratio[:, 4:].sum(1)
 
 
 def sampled(noise: Noise, frames: int, particles: int) -> list[Draw]:
-    """Every frame's noise, dealt out to the particles of each clip."""
+    """Return the draws of every frame: each clip's noise, divided among its particles."""
     shares = [noise.at(t) for t in range(frames)]
     return [
         Sampled(

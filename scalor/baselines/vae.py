@@ -1,11 +1,12 @@
-"""The sequential VAE: a latent per frame with a recurrent prior, and nothing else that lasts.
+"""Sequential VAE: one latent per frame with a recurrent prior, and no other recurrent state.
 
     prior        p(z_t | z_<t): standard normal for the first frame, then a GRU over the latents
     likelihood   p(x_t | z_t), normal pixels of one sigma
     posterior    q(z_t | x_t)
 
-As in the SCALOR paper's comparison it is the background module grown up to whole frames: 64 latents, an encoder
-that pools to a small map, a decoder that grows one. Nothing in it depends on the frame's size.
+As in the SCALOR paper's comparison (Section 5.2) it resembles the background module, applied to whole frames: a latent
+of 64 dimensions, an encoder that pools to a small feature map, and a decoder that upsamples one. No weight depends on
+the size of the frame.
 
 Letters: B clips, T frames, H by W pixels.
 """
@@ -24,12 +25,12 @@ from scalor.config import require, setting
 from scalor.nn.distributions import Estimator, Exact, Mode, Normal
 
 START = 4
-"""Side of the map that the encoder pools to and the decoder starts from."""
+"""Side of the feature map that the encoder pools to and the decoder starts from."""
 
 
 @dataclass(frozen=True)
 class VAEConfig:
-    """Sizes of a sequential VAE."""
+    """Settings of a sequential VAE."""
 
     system: ClassVar[str] = "vae"
     frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels")
@@ -56,6 +57,7 @@ class VAEConfig:
         require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
 
     def misfit(self, frame: tuple[int, int]) -> str | None:
+        """Return why the model cannot see frames of a size, or None if it can."""
         shrunk = 2 ** len(self.channels)
         if any(side % shrunk for side in frame):
             return f"the {len(self.channels)} layers of model.channels halve it, so both must be multiples of {shrunk}"
@@ -63,25 +65,28 @@ class VAEConfig:
 
 
 class Memory(NamedTuple):
-    """What the prior remembers of the frames so far."""
+    """State of the prior, carried between frames."""
 
     hidden: Float[Tensor, "B state"]
+    """Hidden state of the GRU."""
     z: Float[Tensor, "B latent"]
-    """Of the last frame."""
+    """Latent of the last frame."""
 
 
 class Watched(NamedTuple):
-    """Frames that were seen, and what the model made of them."""
+    """Result of inference on observed frames."""
 
     pictures: Float[Tensor, "T B 3 H W"]
-    """The means of the pixels."""
+    """Means of the pixel distributions: the reconstruction."""
     kl: Float[Tensor, "T B"]
-    """What the latents cost, nats."""
+    """KL(q || p) of each frame's latent, nats; with `Exact` an estimate from one sample."""
     memory: Memory
-    """After the last frame."""
+    """State after the last frame."""
 
 
 class SequentialVAE(WholeFrames):
+    """A VAE per frame whose latents have a recurrent prior."""
+
     def __init__(self, config: VAEConfig) -> None:
         super().__init__()
         self.config: VAEConfig = config
@@ -101,7 +106,7 @@ class SequentialVAE(WholeFrames):
         return self.config.latent_dim, 0
 
     def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
-        """The posterior, of all frames at once; only the prior's GRU goes from frame to frame."""
+        """Infer the latents of all frames at once; only the prior's GRU runs from frame to frame."""
         steps, clips = images.shape[:2]
         pooled = adaptive_avg_pool2d(self.encoder(images.flatten(0, 1)).float(), START).flatten(1)
         q = normal(self.posterior(pooled).unflatten(0, (steps, clips)))
@@ -121,21 +126,23 @@ class SequentialVAE(WholeFrames):
         return Watched(pictures, kl, memory)
 
     def recall(self, memory: Memory) -> Float[Tensor, "B state"]:
-        """The state of the prior's GRU with the last frame taken in."""
+        """Return the hidden state of the prior's GRU after the latent of the last frame."""
         hidden: Tensor = self.recurrence(memory.z, memory.hidden)
         return hidden.float()
 
     def dream(
         self, memory: Memory, frame: tuple[int, int], estimator: Estimator
     ) -> tuple[Float[Tensor, "B 3 H W"], Memory]:
-        """The prior: a frame that nobody has seen."""
+        """Generate one frame from the prior; return it and the new state."""
         hidden = self.recall(memory)
         z = estimator.normal(normal(self.transition(hidden)))
         return self.draw(z, frame), Memory(hidden, z)
 
     def draw(self, z: Float[Tensor, "B latent"], frame: tuple[int, int]) -> Float[Tensor, "B 3 H W"]:
-        """The mean of the pixels: a small map that grows, resized to the frame. It is not squeezed into [0, 1], as the
-        VRNN's is not."""
+        """Return the means of the pixels: an upsampled feature map, resized to the frame.
+
+        As in the VRNN, there is no sigmoid (see `VRNN.draw`).
+        """
         seed = self.unfold(z).unflatten(1, (-1, START, START))
         grown = self.grow(seed).float()
         return interpolate(grown, size=frame, mode="bilinear", align_corners=False)
@@ -144,7 +151,24 @@ class SequentialVAE(WholeFrames):
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
     ) -> Rollout:
-        """`observe` frames seen, then `horizon` imagined: drawn at random, with `Mode()` the most likely ones."""
+        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
+
+        Parameters
+        ----------
+        frames
+            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
+        observe
+            Number of observed frames.
+        horizon
+            Number of generated frames.
+        estimator
+            `Mode()` for the most likely future; otherwise the future is drawn at random.
+
+        Returns
+        -------
+        Rollout
+            Observed frames (reconstructed), then generated ones.
+        """
         images = self.observed(frames, observe, horizon)
         watched = self.watch(images, Mode())
         pictures, memory = list(watched.pictures), watched.memory

@@ -1,9 +1,11 @@
-"""The importance-weighted bound, and VIMCO: its gradient when some of the latents are discrete.
+"""The importance-weighted bound, and VIMCO, an estimator of its gradient when some latents are discrete.
 
-k particles are drawn from the posterior q; w = p(x, z) / q(z | x) is a particle's weight. The bound is
-log (w_1 + ... + w_k) / k (Burda et al. 2016). Continuous latents are reparameterised and need nothing special. A
-discrete choice has no gradient of its own: it gets the bound as a reward, less what the bound would have been
-without this particle, which the other particles tell (Mnih and Rezende 2016).
+k particles are drawn from the posterior q; w = p(x, z) / q(z | x) is the weight of a particle. The bound is
+log((w_1 + ... + w_k) / k) (Burda et al. 2016). Continuous latents are reparameterised. A discrete choice has no such
+gradient: its log probability is multiplied by a reward, the bound minus an estimate of the bound without this particle.
+The estimate comes from the other particles (Mnih and Rezende 2016).
+
+Letters: B clips, k particles.
 """
 
 import math
@@ -14,14 +16,18 @@ from torch import Tensor
 
 
 def importance_weighted_bound(log_weights: Float[Tensor, "B k"]) -> Float[Tensor, " B"]:
-    """log of the mean weight: never above log p(x) in expectation, and nearer to it the more particles there are."""
+    """Return the log of the mean weight.
+
+    Its expectation is at most log p(x), and approaches it as the number of particles grows.
+    """
     return log_weights.logsumexp(1) - math.log(log_weights.shape[1])
 
 
 def vimco_surrogate(log_weights: Float[Tensor, "B k"], log_choices: Float[Tensor, "B k"]) -> Float[Tensor, " B"]:
-    """The bound, to be maximised: its value as it is, its gradient VIMCO's, an unbiased one of the expected bound.
+    """Return an objective whose value is the bound and whose gradient is VIMCO's.
 
-    `log_choices` is the log probability of all discrete choices of a particle under q.
+    The gradient is an unbiased estimate of that of the expected bound. `log_choices` is the log probability of all
+    discrete choices of a particle under q.
     """
     bound = importance_weighted_bound(log_weights)
     with torch.no_grad():
@@ -30,7 +36,7 @@ def vimco_surrogate(log_weights: Float[Tensor, "B k"], log_choices: Float[Tensor
 
 
 def bound_without(log_weights: Float[Tensor, "B k"]) -> Float[Tensor, "B k"]:
-    """The bound with each particle's weight replaced by the geometric mean of the others' weights."""
+    """Return, for each particle, the bound with its weight replaced by the geometric mean of the other weights."""
     particles = log_weights.shape[1]
     assert particles > 1, "one particle has no others to compare it with"
     itself = torch.eye(particles, dtype=torch.bool, device=log_weights.device)

@@ -1,12 +1,12 @@
-"""VRNN (Chung et al. 2015): a latent per frame, and an LSTM that has seen all frames and latents before it.
+"""VRNN (Chung et al. 2015): one latent per frame, and an LSTM over all earlier frames and latents.
 
     prior        p(z_t | h_{t-1})
     likelihood   p(x_t | z_t, h_{t-1}), normal pixels of one sigma
     posterior    q(z_t | x_t, h_{t-1})
     recurrence   h_t = LSTM(x_t, z_t, h_{t-1})
 
-Sizes as in the SCALOR paper's comparison: 128 for state and latent, convolutions before and after. There are no
-objects in it: it sees and imagines frames whole.
+The sizes are those of the SCALOR paper's comparison (Section 5.2): 128 for state and latent, with a convolutional
+encoder and decoder. It has no objects: it encodes and generates whole frames.
 
 Letters: B clips, T frames, H by W pixels.
 """
@@ -26,7 +26,7 @@ from scalor.nn.distributions import Estimator, Exact, Mode, Normal
 
 @dataclass(frozen=True)
 class VRNNConfig:
-    """Sizes of a VRNN. Its weights are for frames of one size."""
+    """Settings of a VRNN. Its weights are for frames of one size."""
 
     system: ClassVar[str] = "vrnn"
     frame: tuple[int, int] = setting((64, 64), "height and width of every frame, pixels")
@@ -54,35 +54,38 @@ class VRNNConfig:
 
     @property
     def smallest(self) -> tuple[int, int]:
-        """Height and width of the map between the convolutions and the vectors."""
+        """Return the height and width of the encoder's last feature map, which is also the decoder's first."""
         shrunk = 2 ** len(self.channels)
         return self.frame[0] // shrunk, self.frame[1] // shrunk
 
     def misfit(self, frame: tuple[int, int]) -> str | None:
+        """Return why the model cannot see frames of a size, or None if it can."""
         if frame != self.frame:
             return f"a VRNN sees frames of one size, here {self.frame[0]}x{self.frame[1]} (model.frame)"
         return None
 
 
 class State(NamedTuple):
-    """The LSTM's."""
+    """State of the LSTM."""
 
     hidden: Float[Tensor, "B state"]
     cell: Float[Tensor, "B state"]
 
 
 class Watched(NamedTuple):
-    """Frames that were seen, and what the model made of them."""
+    """Result of inference on observed frames."""
 
     pictures: Float[Tensor, "T B 3 H W"]
-    """The means of the pixels."""
+    """Means of the pixel distributions: the reconstruction."""
     kl: Float[Tensor, "T B"]
-    """What the latents cost, nats."""
+    """KL(q || p) of each frame's latent, nats; with `Exact` an estimate from one sample."""
     state: State
-    """After the last frame."""
+    """State after the last frame."""
 
 
 class VRNN(WholeFrames):
+    """The variational recurrent neural network, on whole frames."""
+
     def __init__(self, config: VRNNConfig) -> None:
         super().__init__()
         self.config: VRNNConfig = config
@@ -113,12 +116,12 @@ class VRNN(WholeFrames):
         return self.config.latent_dim, 0
 
     def start(self, clips: int, like: Tensor) -> State:
-        """Before the first frame."""
+        """Return the state before the first frame: zeros."""
         zeros = torch.zeros(clips, self.config.state_dim, device=like.device)
         return State(zeros, zeros)
 
     def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
-        """The posterior. Only latents and state go from frame to frame; all else is done for all frames at once."""
+        """Infer the latents frame by frame; all but latents and LSTM state is computed for all frames at once."""
         looks = self.encoder(images.flatten(0, 1)).float().unflatten(0, images.shape[:2])
         state = self.start(images.shape[1], images)
         hidden, means, stds, latents = [], [], [], []
@@ -138,18 +141,25 @@ class VRNN(WholeFrames):
         return Watched(pictures, kl.sum(-1), state)
 
     def dream(self, state: State, estimator: Estimator) -> tuple[Float[Tensor, "B 3 H W"], State]:
-        """The prior: a frame that nobody has seen. The LSTM takes its mean for what was seen."""
+        """Generate one frame from the prior; return it and the new state.
+
+        The LSTM receives the mean of the generated frame in place of an observed frame.
+        """
         z = estimator.normal(normal(self.prior(state.hidden)))
         picture = self.draw(z, state.hidden).clamp(0, 1)
         return picture, self.remember(self.encoder(picture).float(), z, state)
 
     def remember(self, look: Float[Tensor, "B feature"], z: Float[Tensor, "B latent"], state: State) -> State:
+        """Return the state of the LSTM after a frame's features and latent."""
         hidden, cell = self.recurrence(torch.cat([look, self.latent_features(z)], -1), tuple(state))
         return State(hidden.float(), cell.float())
 
     def draw(self, z: Float[Tensor, "B latent"], hidden: Float[Tensor, "B state"]) -> Float[Tensor, "B 3 H W"]:
-        """The mean of the pixels. It is not squeezed into [0, 1]: over black scenes nothing would be learned, as the
-        first steps drive all pixels to where a sigmoid is flat."""
+        """Return the means of the pixels.
+
+        There is no sigmoid: on black scenes the first training steps would drive all pixels to where it saturates, and
+        nothing would be learned (docs/log.md).
+        """
         drawn: Tensor = self.decoder(torch.cat([self.latent_features(z), hidden], -1))
         return drawn.float()
 
@@ -157,7 +167,24 @@ class VRNN(WholeFrames):
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
     ) -> Rollout:
-        """`observe` frames seen, then `horizon` imagined: drawn at random, with `Mode()` the most likely ones."""
+        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
+
+        Parameters
+        ----------
+        frames
+            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
+        observe
+            Number of observed frames.
+        horizon
+            Number of generated frames.
+        estimator
+            `Mode()` for the most likely future; otherwise the future is drawn at random.
+
+        Returns
+        -------
+        Rollout
+            Observed frames (reconstructed), then generated ones.
+        """
         images = self.observed(frames, observe, horizon)
         watched = self.watch(images, Mode())
         pictures, state = list(watched.pictures), watched.state

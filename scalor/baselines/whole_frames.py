@@ -1,4 +1,4 @@
-"""What systems that see frames whole have in common: their door, their bound and their layers.
+"""Shared parts of the baselines without objects: checks of the input, evidence lower bound and layers.
 
 Letters: B clips, T frames, H by W pixels.
 """
@@ -21,31 +21,33 @@ from scalor.nn.interface import Annealed, Bound, Model
 
 @runtime_checkable
 class Watched(Protocol):
-    """Frames that were seen, and what the model made of them."""
+    """Result of inference on observed frames."""
 
     @property
     def pictures(self) -> Float[Tensor, "T B 3 H W"]:
-        """The means of the pixels."""
+        """Means of the pixel distributions: the reconstruction."""
 
     @property
     def kl(self) -> Float[Tensor, "T B"]:
-        """What the latents cost, nats."""
+        """KL(q || p) of each frame's latent, nats; with `Exact` an estimate from one sample."""
 
 
 class Rollout(NamedTuple):
-    """A seen or imagined video."""
+    """A reconstructed or generated video."""
 
     frames: Float[Tensor, "B T 3 H W"]
 
 
 class WholeFrames(Model):
+    """Base class of the systems that model whole frames, without objects."""
+
     reported = ("log_likelihood", "kl", "squared_error")
     sigma: float
     """Standard deviation of the pixel noise."""
 
     @abstractmethod
     def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
-        """The posterior."""
+        """Infer the latents of the frames; with `cut_gradients` no gradient flows between frames."""
 
     @abstractmethod
     def generate(
@@ -53,7 +55,7 @@ class WholeFrames(Model):
     ) -> Rollout: ...
 
     def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
-        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame."""
+        """Return the evidence lower bound (ELBO); with `cut_gradients` no gradient flows between frames."""
         images = video.transpose(0, 1).contiguous()
         watched = self.watch(images, estimator, cut_gradients)
         squared_error = (watched.pictures - images).square().sum((0, 2, 3, 4))
@@ -70,7 +72,7 @@ class WholeFrames(Model):
 
     @torch.no_grad()
     def log_likelihood(self, frames: object, samples: int = 10) -> Float[Tensor, " B"]:
-        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        """Return the importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
         require(samples >= 1, "samples", samples, "at least 1 is needed")
         video = self.receive(frames, minimum=1)
         weights = torch.stack([self.elbo(video, Exact()).elbo for _ in range(samples)])
@@ -78,18 +80,18 @@ class WholeFrames(Model):
 
     @torch.inference_mode()
     def reconstruct(self, frames: object) -> Rollout:
-        """The frames as the model sees them."""
+        """Return the reconstructed frames."""
         video = self.receive(frames, minimum=1)
         return self.generate(video, observe=video.shape[1], horizon=0)
 
     def observed(self, frames: object, observe: int, horizon: int) -> Float[Tensor, "T B 3 H W"]:
-        """The frames that `generate` sees; its arguments, checked."""
+        """Check the arguments of `generate` and return the frames to observe."""
         require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
         require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
         return self.receive(frames, minimum=observe)[:, :observe].transpose(0, 1)
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
-        """Frames from outside, checked, on the model's device."""
+        """Check frames given by the user and return them on the model's device."""
         video = check_frames(frames, (1, 1), minimum)
         misfit = self.config.misfit((video.shape[-2], video.shape[-1]))
         require(misfit is None, "frames' shape", list(video.shape), f"{misfit}")
@@ -97,16 +99,16 @@ class WholeFrames(Model):
 
 
 def halve(channels: int, out: int) -> nn.Sequential:
-    """Half the height and width."""
+    """Return a strided convolution that halves height and width."""
     return nn.Sequential(nn.Conv2d(channels, out, 4, 2, 1), nn.CELU())
 
 
 def double(channels: int, out: int) -> nn.Sequential:
-    """Twice the height and width."""
+    """Return a sub-pixel convolution that doubles height and width."""
     return nn.Sequential(nn.Conv2d(channels, 4 * out, 3, padding=1), nn.PixelShuffle(2), nn.CELU())
 
 
 def normal(raw: Float[Tensor, "*shape twice"]) -> Normal:
-    """A network's output as means and standard deviations."""
+    """Split a network output into the means and the standard deviations of a normal."""
     mean, std = raw.float().chunk(2, -1)
     return Normal(mean, positive(std))

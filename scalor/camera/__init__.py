@@ -1,11 +1,11 @@
-"""A camera that moves: whether it does, how, and the way between its frames and a view that stands still.
+"""Moving cameras: detect camera motion, estimate it, and map between the frames and a view that stands still.
 
 >>> video = open_video("drone.mp4")
 >>> if check_camera(video).moves:
 ...     motion = estimate_motion(video)
 ...     print(motion.describe())
 
-Needs OpenCV, which comes with scalor[video]; it is imported when one of these is called.
+Needs OpenCV, which comes with scalor[video]. It is imported when one of these functions is called.
 """
 
 from scalor.camera.checking import CameraCheck, check_camera

@@ -1,7 +1,7 @@
-"""How two pictures of one scene lie over each other: the similarity (shift, rotation, zoom) that most of them follows.
+"""Alignment of two images of one scene by a similarity transform (shift, rotation, zoom).
 
-Corner points of one picture are looked for in the other one; the similarity is the one that most of the points agree
-on, so that things which move on their own do not matter as long as the scene shows between them.
+Corner points of one image are tracked into the other one by optical flow. The similarity is the one that most of the
+points agree on, so objects that move on their own have no influence as long as the background shows between them.
 
 Coordinates are those of boxes: pixel i covers [i, i + 1), so its centre lies at i + 0.5.
 """
@@ -17,50 +17,53 @@ from jaxtyping import Bool, Float, Float32, UInt8
 from scalor.errors import without_extra
 
 Similarity = Float[np.ndarray, "2 3"]
-"""Takes (x, y, 1) to (x', y'): [[a, -b, x], [b, a, y]]."""
+"""Matrix [[a, -b, c], [b, a, d]] that maps (x, y, 1) to (x', y')."""
 Points = Float[np.ndarray, "N 2"]
 Grey = UInt8[np.ndarray, "h w"]
 
 LONG_SIDE = 480
-"""Pixels. Pictures are reduced until their longer side has so many: a tenth of a pixel there, which corner points
-reach, is half a pixel of a full-HD picture, and a frame takes a few milliseconds."""
+"""Longer side in pixels to which images are reduced. Corner points reach a tenth of a pixel there, which is half a
+pixel of a full-HD image, and a frame takes a few milliseconds."""
 WINDOW = 31
-"""Pixels. Brightness and contrast are evened out within squares of this side, so that flicker and shadows, which are
-larger, leave no trace, and corners, which are smaller, stay."""
+"""Side in pixels of the window in which brightness and contrast are normalised. Flicker and shadows are larger and
+leave no trace. Corners are smaller and stay."""
 FLOOR = 6.0
-"""Grey levels. Contrast below this is not amplified: noise of a sensor and of compression is about 2 to 4."""
+"""Contrast in grey levels below which an image is not amplified. Noise of a sensor and of compression is about 2 to
+4."""
 CORNERS = 250
-"""Corner points of a picture: enough that some tens are left where the scene is mostly hidden. With 400 the error
-is 0.03 instead of 0.04 pixels and the time half as much again."""
+"""Largest number of corner points of an image. It leaves some tens where the scene is mostly hidden. With 400, the
+error is 0.03 instead of 0.04 pixels and the time is half as much again."""
 APART = 1 / 48
-"""Distance between corner points as a share of the picture's longer side, so that they cover the picture instead of
-crowding on its strongest texture; at least 5 pixels, about what a point needs around it."""
+"""Smallest distance between corner points, as a share of the image's longer side. It spreads the points over the image,
+where they would crowd on the strongest texture. It is at least 5 pixels, about what a point needs around it."""
 EDGE = 6
-"""Pixels at the border of a picture in which no point is trusted."""
+"""Width in pixels of the image border in which no point is used."""
 THERE_AND_BACK = 0.7
-"""Pixels. A point that is not found again when looked for in the other direction was not the same point."""
+"""Largest forward-backward error of a tracked point, in pixels. A point that is not found again in the other direction
+was not the same point."""
 AGREE = 1.5
-"""Pixels by which a point may lie off and still follow the similarity: the error of a point (up to half a pixel) plus
-what a scene with some depth adds."""
+"""Largest error in pixels of a point that agrees with a similarity: the error of a point (up to half a pixel) plus what
+a scene with some depth adds."""
 TIGHT = (0.3, 3.0)
-"""The similarity is fitted to points that lie off by less than so many pixels or so many times the median error,
-whichever is more. Things that move by a pixel from frame to frame would else drag it along."""
+"""The similarity is fitted to points with errors below this many pixels or this many times the median error, whichever
+is larger. Otherwise objects that move by a pixel from frame to frame would bias it."""
 ENOUGH_POINTS = 12
-"""Fewer points that agree may agree by chance."""
+"""Smallest number of agreeing points. Fewer may agree by chance."""
 ENOUGH_SHARE = 0.2
-"""Nor is a similarity trusted that less than this share of the points in view follows. Half hidden by a crowd, a scene
-still gives 0.4 and more; pictures of different scenes give below 0.1."""
+"""Smallest share of the points in view that must agree with a similarity. A scene that is half hidden by a crowd still
+gives 0.4 and more; images of different scenes give below 0.1."""
 ENOUGH_OF_FOUND = 0.4
-"""Nor one that less than this share of the points found again follows. Where a scene shows between moving things it is
-0.45 to 1; particles that all move on their own, which follow some similarity by chance, give 0.3."""
+"""Smallest share of the points found again that must agree with a similarity. Where a scene shows between moving
+objects it is 0.45 to 1. Particles that all move on their own agree with some similarity by chance and give 0.3."""
 ALIKE = 64
-"""Bits of 256 by which descriptions (ORB) of one point may differ: unlike points differ by about 128."""
+"""Largest Hamming distance between ORB descriptors of one point, out of 256 bits. Those of different points differ by
+about 128."""
 LARGEST_ZOOM = 4.0
-"""A similarity that changes the size by more than this is an error."""
+"""Largest change of size; a similarity with a larger one is an error."""
 
 
 def opencv() -> ModuleType:
-    """OpenCV, which is imported only when a camera's motion is asked for."""
+    """Return OpenCV, which is imported only when camera motion is requested."""
     try:
         import cv2
     except ImportError as error:
@@ -73,7 +76,7 @@ def identity() -> Similarity:
 
 
 def compose(second: Similarity, first: Similarity) -> Similarity:
-    """The first similarity, and then the second one."""
+    """Return the similarity that applies the first one and then the second one."""
     composed: np.ndarray = second[:, :2] @ first
     composed[:, 2] += second[:, 2]
     return composed
@@ -90,29 +93,29 @@ def move(similarity: Similarity, points: Points) -> Points:
 
 
 def zoom_of(similarity: Similarity) -> float:
-    """By how much it enlarges."""
+    """Return the factor by which a similarity enlarges."""
     return float(np.hypot(similarity[0, 0], similarity[1, 0]))
 
 
 def corners_of(size: tuple[int, int]) -> Points:
-    """The corners of a picture of this height and width."""
+    """Return the corners of an image of this height and width."""
     height, width = size
     return np.array([[0, 0], [width, 0], [width, height], [0, height]], float)
 
 
 def for_pixels(similarity: Similarity) -> Similarity:
-    """The same similarity for coordinates in which the centre of pixel i is i, as OpenCV warps pictures."""
+    """Return the similarity for coordinates in which the centre of pixel i is i, as OpenCV warps images."""
     half = np.full(2, 0.5)
     return np.column_stack([similarity[:, :2], move(similarity, half[None])[0] - half])
 
 
 def reduction(size: tuple[int, int]) -> float:
-    """How much smaller a picture of this height and width is looked at."""
+    """Return the scale to which an image of this height and width is reduced."""
     return min(1.0, LONG_SIDE / max(size))
 
 
 def evened(picture: UInt8[np.ndarray, "H W 3"]) -> Grey:
-    """The picture reduced, grey, with the same brightness and contrast everywhere."""
+    """Return the image reduced, in grey, and with the same brightness and contrast everywhere."""
     cv2 = opencv()
     height, width = picture.shape[:2]
     scale = reduction((height, width))
@@ -129,24 +132,25 @@ def evened(picture: UInt8[np.ndarray, "H W 3"]) -> Grey:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """A picture, evened out, with its corner points: what other pictures are laid over."""
+    """A normalised image with its corner points, to which other images are aligned."""
 
     grey: Grey
 
     @cached_property
     def corners(self) -> Points:
+        """x and y of the corner points."""
         apart = max(5, APART * max(self.grey.shape))
         found = opencv().goodFeaturesToTrack(self.grey, CORNERS, qualityLevel=0.01, minDistance=apart, blockSize=5)
         return np.zeros((0, 2)) if found is None else found.reshape(-1, 2).astype(float) + 0.5
 
     @cached_property
     def sharpness(self) -> float:
-        """How much detail it shows; about half of what it was when the picture is blurred by motion."""
+        """Amount of detail, which is about halved when the image is blurred by motion."""
         return float(opencv().Laplacian(self.grey, opencv().CV_32F).std())
 
     @cached_property
     def coarse(self) -> Float32[np.ndarray, "h w"]:
-        """A quarter of the width and height."""
+        """The image at a quarter of its width and height."""
         height, width = self.grey.shape
         size = max(8, width // 4), max(8, height // 4)
         small: np.ndarray = opencv().resize(self.grey, size, interpolation=opencv().INTER_AREA)
@@ -154,7 +158,7 @@ class Landmarks:
 
     @cached_property
     def descriptors(self) -> tuple[Points, UInt8[np.ndarray, "N 32"]]:
-        """Points that can be found wherever they lie in another picture, and what they look like (ORB)."""
+        """Points that can be found anywhere in another image, and their appearance (ORB)."""
         found, codes = opencv().ORB_create(nfeatures=600, fastThreshold=10).detectAndCompute(self.grey, None)
         if codes is None:
             return np.zeros((0, 2)), np.zeros((0, 32), np.uint8)
@@ -163,45 +167,51 @@ class Landmarks:
 
 @dataclass(frozen=True)
 class Match:
-    """How a picture lies over another one, and how sure that is."""
+    """The alignment of an image to another one, with measures of its reliability."""
 
     similarity: Similarity
-    """From the picture to the other one."""
+    """Similarity from the image to the other one."""
     in_view: Bool[np.ndarray, " N"]
-    """Which of the other one's corner points should show in the picture."""
+    """Which of the other image's corner points should be visible in the image."""
     agreed: Bool[np.ndarray, " N"]
-    """Which of them are found where the similarity says."""
+    """Which corner points are found where the similarity predicts them."""
     scatter: float
-    """Pixels by which these lie off, the median."""
+    """Median error of the points that agree, in pixels."""
 
     @property
     def agreeing(self) -> int:
+        """Number of points that agree."""
         return int(self.agreed.sum())
 
     @property
     def share(self) -> float:
+        """Share of the points in view that agree."""
         return self.agreeing / max(1, int(self.in_view.sum()))
 
 
 def align(
     landmarks: Landmarks, grey: Grey, guess: Similarity, trusted: Bool[np.ndarray, " N"] | None = None
 ) -> Match | None:
-    """The similarity from the picture to the landmarks, near a guess (some 40 pixels at most); None where unsure.
+    """Return the alignment of an image to landmarks near a guess, or None if it is uncertain.
 
-    It is the one that most of the `trusted` corner points agree on, or of all of them.
+    The guess may be off by some 40 pixels. The similarity is the one that most of the `trusted` corner points agree on;
+    with None, all corner points are trusted.
     """
     match = None
     for _ in range(2):
         match = _align_once(landmarks, grey, guess, trusted)
         if match is None or _distance(match.similarity, guess, grey.shape) < 3:
             break
-        # Corners were compared under a wrong rotation and zoom: once more, now nearly right.
+        # Corners were compared under a wrong rotation and zoom. Repeat with the improved guess.
         guess = match.similarity
     return match
 
 
 def glance(before: Landmarks, after: Landmarks) -> Similarity:
-    """About the shift from a picture to the one before it: a guess for `align`, good for half a picture's width."""
+    """Return the approximate shift from an image to the one before it, by phase correlation.
+
+    It is a guess for `align` and works up to half the width of an image.
+    """
     cv2 = opencv()
     height, width = before.coarse.shape
     window = cv2.createHanningWindow((width, height), cv2.CV_32F)
@@ -210,7 +220,7 @@ def glance(before: Landmarks, after: Landmarks) -> Similarity:
 
 
 def find(landmarks: Landmarks, picture: Landmarks, trusted: Bool[np.ndarray, " N"] | None = None) -> Match | None:
-    """The similarity from the picture to the landmarks, however far they lie apart; None where unsure."""
+    """Return the alignment of an image to landmarks, however far apart they are, or None if it is uncertain."""
     cv2 = opencv()
     (there, codes_there), (here, codes_here) = landmarks.descriptors, picture.descriptors
     if min(len(there), len(here)) < ENOUGH_POINTS:
@@ -221,24 +231,24 @@ def find(landmarks: Landmarks, picture: Landmarks, trusted: Bool[np.ndarray, " N
         return None
     mine, theirs = np.array(pairs).T
     guess = _most_agreed(here[mine], there[theirs], 2 * AGREE)
-    # What points that look alike agree on is a guess; the corner points have the last word.
+    # Points of similar appearance give a guess only. The corner points decide.
     return None if guess is None else align(landmarks, picture.grey, guess, trusted)
 
 
 @dataclass(frozen=True)
 class Found:
-    """Corner points of landmarks looked for in a picture."""
+    """The corner points of landmarks, tracked into an image."""
 
     here: Points
-    """Where they lie in the picture, as far as they were found."""
+    """Positions in the image, valid for the points that were found."""
     in_view: Bool[np.ndarray, " N"]
-    """Which of them should show in it."""
+    """Which points should be visible in the image."""
     found: Bool[np.ndarray, " N"]
-    """Which of them were found."""
+    """Which points were found."""
 
 
 def look_for(landmarks: Landmarks, grey: Grey, guess: Similarity) -> Found:
-    """Look for the corner points of landmarks near where a guess of the similarity to them says."""
+    """Track the corner points of landmarks into an image, from a guess of the similarity to the landmarks."""
     cv2 = opencv()
     back_to_picture = invert(guess)
     here = move(back_to_picture, landmarks.corners)
@@ -276,7 +286,7 @@ def _align_once(
 
 
 def _most_agreed(here: Points, there: Points, within: float) -> Similarity | None:
-    """The similarity from `here` to `there` that takes the most points to within so many pixels."""
+    """Return the similarity from `here` to `there` that takes the most points to within `within` pixels (RANSAC)."""
     cv2 = opencv()
     if len(here) < ENOUGH_POINTS:
         return None
@@ -295,7 +305,7 @@ def _most_agreed(here: Points, there: Points, within: float) -> Similarity | Non
 
 
 def _fitted(here: Points, there: Points) -> Similarity:
-    """The similarity with the least squared error: with points as complex numbers, there = turn * here + shift."""
+    """Return the least-squares similarity. With points as complex numbers, there = turn * here + shift."""
     one, other = here @ (1, 1j), there @ (1, 1j)
     spread = one - one.mean()
     turn = np.vdot(spread, other - other.mean()) / np.vdot(spread, spread)
@@ -309,6 +319,6 @@ def _inside(points: Points, size: tuple[int, ...]) -> Bool[np.ndarray, " N"]:
 
 
 def _distance(one: Similarity, other: Similarity, size: tuple[int, ...]) -> float:
-    """By how much the two move a corner of the picture apart, at most."""
+    """Return how far apart the two similarities move a corner of the image, at most."""
     corners = corners_of((size[0], size[1]))
     return float(np.abs(move(one, corners) - move(other, corners)).max())

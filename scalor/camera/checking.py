@@ -1,4 +1,4 @@
-"""Whether the camera of a video moves, told from a few dozen frames within seconds."""
+"""Check whether the camera of a video moves, within seconds, from a few dozen frames."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,41 +11,49 @@ from scalor.video.reading import Video
 from scalor.video.sources import Picture
 
 PLACES = 24
-"""Frames, spread over the video, that are compared with each other."""
+"""Number of frames, spread over the video, that are compared with each other."""
 PAIRS = 8
-"""Places at which two neighbouring frames are compared."""
+"""Number of places in the video at which two consecutive frames are compared."""
 STILL = 1.0
-"""Pixels of the reduced picture (480 along its longer side) that a frame may lie off and count as not moved. Cameras
-that stand still gave up to 0.4 (eight videos, 24 frames each: sensor noise, compression, crowds, traffic); a shake by
-one pixel either way gives 2."""
+"""Largest shift of a still camera, in pixels of the reduced image (480 along its longer side). Still cameras gave up to
+0.4 (eight videos, 24 frames each: sensor noise, compression, crowds, traffic). A shake by one pixel either way gives
+2."""
 RESTING = 0.5
-"""Nor has a camera moved if points at rest are this share of those that follow the motion: these may be a crowd."""
+"""A camera counts as still if the ratio of points at rest to points that follow the motion is at least this. The moving
+points may be a crowd."""
 TOGETHER = 3.0
-"""Nor if the points moved by less than so many times what they lie off each other: particles that move on their own
-drift together by 0.2 to 1.2 times that; shaken by one pixel, four scenes gave 8 to 39 and an empty tank 2.3."""
+"""A camera also counts as still if the shift is at most this many times the scatter of the points. Particles that move
+on their own drift together by 0.2 to 1.2 times their scatter. Shaken by one pixel, four scenes gave 8 to 39 and an
+empty tank 2.3."""
 ENOUGH_MATCHED = 1 / 3
-"""Where fewer of the far frames have something in common, neighbouring frames decide: either the camera travels, or
-nothing in the picture keeps its form (cells, bubbles)."""
+"""Smallest share of far frames that must match for them to decide. Otherwise consecutive frames decide: either the
+camera travels, or nothing in the image keeps its shape (cells, bubbles)."""
 FAR_MOVED = 0.1
-"""Share of the far frames with something in common that must lie off, and at least two: one may be an error."""
+"""Share of the matching far frames that must be shifted if the camera moves. At least two must be, because one may be
+an error."""
 NEAR_MOVED = 0.5
-"""The same for neighbouring frames: a camera that travels hardly ever rests, but a bus may fill the picture twice."""
+"""Share of the matching consecutive frames that must be shifted if the camera moves, and at least two. A camera that
+travels hardly ever rests, but a bus may fill the image twice."""
 
 
 @dataclass(frozen=True)
 class CameraCheck:
-    """What comparing some frames tells about the camera. Shifts are in pixels of the video, averaged over the frame."""
+    """Result of the camera check.
+
+    Shifts are in pixels of the video, averaged over the frame.
+    """
 
     moves: bool
+    """Whether the camera moves."""
     matched: float
     """Share of the comparisons between far frames in which both showed the same scene."""
     far: tuple[float, float]
-    """By how much far frames lie off each other: the median, and what 9 of 10 stay below. NaN where none matched."""
+    """Median and 90th percentile of the shift between far frames; NaN where none matched."""
     near: tuple[float, float]
-    """The same for neighbouring frames: the motion from frame to frame."""
+    """Median and 90th percentile of the shift between consecutive frames; NaN where none matched."""
 
     def describe(self) -> str:
-        """What was found, in one sentence."""
+        """Return the result in one sentence."""
         if np.isnan(self.far[0]) and np.isnan(self.near[0]):
             return "nothing in the picture keeps its place or form: the camera is taken to stand still"
         state = "the camera moves" if self.moves else "the camera stands still"
@@ -58,12 +66,12 @@ class CameraCheck:
 
 
 def check_camera(video: Video) -> CameraCheck:
-    """Compare frames spread over the video, and some with their neighbours, to see whether the camera moves.
+    """Compare frames spread over the video, and consecutive frames, to see whether the camera moves.
 
     >>> check_camera(open_video("drone.mp4")).moves
     True
 
-    Takes seconds for a video of ten minutes whose file can be searched.
+    This takes seconds for a video of ten minutes in a file that supports seeking.
     """
     pictures = [Landmarks(evened(picture)) for picture in video.sample(PLACES)]
     half = len(pictures) // 2
@@ -74,7 +82,10 @@ def check_camera(video: Video) -> CameraCheck:
 
 
 def _judge(far: Float[np.ndarray, " M"], near: Float[np.ndarray, " N"], scale: float) -> CameraCheck:
-    """`scale`: pixels of the reduced picture, in which the shifts are, for a pixel of the video."""
+    """Decide whether the camera moves, from shifts in pixels of the reduced image.
+
+    The `scale` is pixels of the reduced image per pixel of the video.
+    """
     matched = float(np.mean(~np.isnan(far))) if len(far) else 0.0
     moves = _lie_off(far, FAR_MOVED) if matched >= ENOUGH_MATCHED else _lie_off(near, NEAR_MOVED)
     return CameraCheck(moves, matched, _summary(far / scale), _summary(near / scale))
@@ -93,9 +104,9 @@ def _summary(shifts: Float[np.ndarray, " N"]) -> tuple[float, float]:
 
 
 def _compare(one: Landmarks, other: Landmarks) -> float:
-    """By how many pixels of the reduced picture the other one lies off; NaN where they have too little in common.
+    """Return the shift between two images in pixels of the reduced image; NaN if they have too little in common.
 
-    A shift that is no sign of a moving camera is cut to what a still one may show.
+    A shift that is no sign of a moving camera is limited to that of a still one (STILL).
     """
     match = align(one, other.grey, identity()) or find(one, other)
     if match is None:
@@ -110,6 +121,6 @@ def _compare(one: Landmarks, other: Landmarks) -> float:
 
 
 def _neighbours(video: Video) -> list[tuple[Picture, Picture]]:
-    """Pairs of frames that follow each other, spread over the video where it can be searched."""
+    """Return pairs of consecutive frames, spread over the video if its file supports seeking."""
     pictures = video.sample_runs(PAIRS, 2)
     return list(zip(pictures[::2], pictures[1::2], strict=False))

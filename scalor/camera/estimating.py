@@ -1,8 +1,8 @@
-"""A camera's motion estimated in one pass over a video.
+"""Estimation of a camera's motion in one pass over a video.
 
-Every frame is laid over a key frame, an earlier frame whose place is known. So errors do not add up from frame to
-frame, and a camera that comes back is found where it was. A new key frame is taken where no earlier one shows enough
-of what is in view.
+Every frame is aligned to a key frame, an earlier frame whose position is known. So errors do not accumulate from frame
+to frame, and a camera that comes back is located where it was. A new key frame is added where no earlier one shows
+enough of what is in view.
 """
 
 from collections.abc import Callable
@@ -31,41 +31,44 @@ from scalor.errors import InputError
 from scalor.video.reading import Video
 
 ENOUGH_IN_COMMON = 0.6
-"""Share of a frame that a key frame must show, and at about the same size, to be the one it is laid over."""
+"""Smallest share of a frame that a key frame must show, at about the same size, for the frame to be aligned to it."""
 ENOUGH_IN_NEED = 0.45
-"""The same while frames are blurred, which make poor key frames: half a pixel of error instead of a twentieth."""
+"""The share below which a blurred frame becomes a key frame. It is smaller because blurred frames make poor key frames:
+half a pixel of error instead of a twentieth."""
 BLURRED = 0.8
-"""A frame with less than this share of a key frame's sharpness is blurred; a key frame that is blurred compared to a
-frame laid over it is replaced by that frame."""
+"""A frame with less than this share of a key frame's sharpness is blurred. A key frame that is blurred compared to a
+frame aligned to it is replaced by that frame."""
 AGED = 36
-"""Points. A key frame is replaced by a frame in which fewer of its points are found: shadows wander, cars park. That
-must happen while the frame can still be placed well."""
+"""Number of agreeing points below which a key frame is replaced by the current frame, because shadows move and cars
+park. This must happen while the frame can still be located well."""
 MEMORY = 5
-"""Frames over which the agreement of a key frame's point is averaged;"""
+"""Number of frames over which the agreement of a key frame's point is averaged (exponential moving average)."""
 TRUSTED = 0.3
-"""and the least agreement with which it has a say: one lost for six frames has none, found again twice it has."""
+"""Agreement above which a point is used. A point falls below it after six frames in which it is lost, and rises above
+it when it is found again twice."""
 SETTLED = 8
-"""Frames. A key frame is not replaced before so many, in which things that move come to be told from the scene;
-and after so many that could be laid over the one before but over no key frame, it is."""
+"""Smallest age in frames at which a key frame may be replaced because of AGED. By then, moving objects are
+distinguished from the background. The nearest key frame is also replaced after this many frames that could be aligned
+to the previous frame but to no key frame."""
 PATIENCE = 25
-"""Frames. After so many that could not be placed (the film was cut, the lens covered) the scene is taken for new."""
+"""Number of frames that could not be located (after a cut, or with the lens covered) before the scene counts as new."""
 MOST_KEYS = 40
-"""Key frames that are kept: about 10 MB. The one used longest ago makes room for a new one."""
+"""Largest number of key frames that are kept: about 10 MB. The least recently used one makes room for a new one."""
 MOST_SEARCHED = 8
-"""Key frames in which a frame that is lost is searched for, those used last first."""
+"""Largest number of key frames in which a lost frame is searched for, the most recently used first."""
 SPOTS = np.stack(np.meshgrid(*[(np.arange(8) + 0.5) / 8] * 2), axis=-1).reshape(-1, 2)
-"""Spots all over a picture whose sides are 1."""
+"""Grid of points over an image whose sides are 1."""
 
 
 def estimate_motion(video: Video, progress: Callable[[int], object] | None = None) -> CameraMotion:
-    """The camera's motion over the selected frames of a video. `progress` is called with 1 after each frame.
+    """Estimate the camera's motion over the selected frames of a video.
 
     >>> video = open_video("drone.mp4")
     >>> motion = estimate_motion(video)
     >>> motion.describe()
     'the camera moves: up to 212 px sideways and 14 px up or down, 1.3 degrees, zoom 1.00 to 1.25'
 
-    Memory grows by some 60 bytes for each frame.
+    `progress` is called with 1 after each frame. Memory grows by some 60 bytes for each frame.
     """
     estimator = Estimator()
     places, indices, failed = [], [], []
@@ -88,18 +91,18 @@ def estimate_motion(video: Video, progress: Callable[[int], object] | None = Non
 
 
 class Key:
-    """A frame whose place is known, and which of its corner points belong to the scene."""
+    """A key frame: a frame whose position is known, and which of its corner points belong to the background."""
 
     def __init__(self, landmarks: Landmarks, place: Similarity, now: int) -> None:
         self.used = now
-        """The last frame that was laid over it."""
+        """Number of the last frame that was aligned to it."""
         self.become(landmarks, place, now)
 
     def become(self, landmarks: Landmarks, place: Similarity, now: int) -> None:
-        """Take the picture of frame `now` from here on."""
+        """Replace the key frame by frame `now`."""
         self.landmarks, self.place, self.since = landmarks, place, now
         self.agreement = np.ones(len(landmarks.corners))
-        """How often each point was found in its place, the last frames counting the most."""
+        """How often each point was found in its place, as an exponential moving average."""
 
     @property
     def trusted(self) -> Bool[np.ndarray, " N"]:
@@ -107,13 +110,16 @@ class Key:
         return trusted
 
     def learn(self, match: Match) -> None:
-        """Points of things that moved away lose trust, those of the scene that show again gain it."""
+        """Update the agreement of the points in view.
+
+        It falls for points of objects that moved away, and rises for background points that are visible again.
+        """
         seen = match.in_view
         self.agreement[seen] += (match.agreed[seen] - self.agreement[seen]) / MEMORY
 
 
 class Estimator:
-    """Find the place of one frame after the other, relative to the first one, in pixels of the reduced pictures."""
+    """Estimator of each frame's position relative to the first frame, in pixels of the reduced images."""
 
     def __init__(self) -> None:
         self.keys: list[Key] = []
@@ -121,12 +127,12 @@ class Estimator:
         self.before: Landmarks | None = None
         self.count = 0
         self.loose = 0
-        """Frames since one was laid over a key frame."""
+        """Frames since one was aligned to a key frame."""
         self.lost = False
-        """Whether the place was not seen since some frame that could not be placed."""
+        """Whether no frame has been aligned to a key frame since one that could not be located."""
 
     def step(self, grey: Grey) -> Similarity | None:
-        """From the frame to the first one; None where it could not be placed."""
+        """Return the similarity from the frame to the first one, or None if it could not be located."""
         self.count += 1
         picture = Landmarks(grey)
         sure = self._locate(picture) if self.keys else self._begin(picture)
@@ -134,7 +140,7 @@ class Estimator:
         return self.place if sure else None
 
     def _begin(self, picture: Landmarks) -> bool:
-        """Take the first frame in which there is anything to hold on to (films may begin black)."""
+        """Start with the first frame that has enough corner points (videos may begin black)."""
         if len(picture.corners) < ENOUGH_POINTS:
             return False
         self._add_key(picture)
@@ -163,7 +169,7 @@ class Estimator:
         return True
 
     def _begin_again(self, picture: Landmarks) -> bool:
-        """Take the scene for a new one where nothing was known for too long: it is put where the last one was."""
+        """Start a new scene if no frame could be located for too long; it gets the position of the last one."""
         if self.loose < PATIENCE or len(picture.corners) < ENOUGH_POINTS:
             return False
         self.keys.clear()
@@ -180,7 +186,7 @@ class Estimator:
         return any(self._hold(key, find(key.landmarks, picture, key.trusted), picture) for key in recent)
 
     def _hold(self, key: Key, match: Match | None, picture: Landmarks) -> bool:
-        """Take the place that the match tells, if there is one, and look after the key frames."""
+        """Take the position given by the match, if there is one, and maintain the key frames."""
         if match is None:
             return False
         key.learn(match)
@@ -193,7 +199,7 @@ class Estimator:
         return True
 
     def _widen(self, picture: Landmarks) -> bool:
-        """Make a key frame of the frame where no key frame shows enough of it; of a blurred one only in need."""
+        """Make the frame a key frame if no key frame shows enough of it; a blurred frame only if necessary."""
         key = self._nearest_key(self.place)
         blurred = picture.sharpness < BLURRED * key.landmarks.sharpness
         if self._in_common(key, self.place) >= (ENOUGH_IN_NEED if blurred else ENOUGH_IN_COMMON):
@@ -202,12 +208,12 @@ class Estimator:
         return True
 
     def _nearest_key(self, place: Similarity) -> Key:
-        """The first key frame that has enough in common with a frame at the place, or else the one with the most."""
+        """Return the first key frame that overlaps a frame at this position enough, or else the most."""
         shares = [self._in_common(key, place) for key in self.keys]
         return self.keys[int(np.argmax(np.minimum(shares, ENOUGH_IN_COMMON)))]
 
     def _in_common(self, key: Key, place: Similarity) -> float:
-        """The share of a frame at the place that the key frame shows; less where one shows it larger than the other."""
+        """Return the share of a frame at this position that the key frame shows, reduced if their scales differ."""
         height, width = key.landmarks.grey.shape
         spots = SPOTS * np.array([width, height])
         between = compose(invert(key.place), place)
@@ -216,7 +222,7 @@ class Estimator:
         return float(inside.mean()) * min(zoom, 1 / zoom)
 
     def _add_key(self, picture: Landmarks) -> None:
-        """Make a key frame of the frame, whose place is taken as known from now on."""
+        """Make the frame a key frame, with its position taken as known from now on."""
         if len(self.keys) == MOST_KEYS:
             self.keys.remove(min(self.keys, key=lambda key: key.used))
         self.keys.append(Key(picture, self.place, self.count))
@@ -228,7 +234,7 @@ def _four_numbers(place: Similarity | None) -> tuple[float, float, float, float]
 
 
 def _fill_gaps(numbers: Float[np.ndarray, "T 4"], sure: Bool[np.ndarray, " T"]) -> Float[np.ndarray, "T 2 3"]:
-    """The places; of frames that could not be placed, on the line between those before and after."""
+    """Return the positions as matrices, linearly interpolated for frames that could not be located."""
     if sure.any():
         times = np.arange(len(numbers))
         numbers = np.stack([np.interp(times, times[sure], column[sure]) for column in numbers.T], axis=1)
@@ -239,10 +245,10 @@ def _fill_gaps(numbers: Float[np.ndarray, "T 4"], sure: Bool[np.ndarray, " T"]) 
 def _in_pixels_of(
     size: tuple[int, int], small: tuple[int, int], places: Float[np.ndarray, "T 2 3"]
 ) -> Float[np.ndarray, "T 2 3"]:
-    """Places of reduced pictures as places of the frames themselves.
+    """Convert positions of reduced images to positions of the frames themselves.
 
-    Height and width were rounded, so they were not reduced alike to the last digit: the nearest similarity is taken,
-    which takes the frame's centre to the same place.
+    Height and width were rounded, so their scales differ slightly. The nearest similarity is used, which maps the
+    frame's centre to the same point.
     """
     times = np.array(size[::-1]) / small[::-1]
     middle = np.array(size[::-1]) / 2

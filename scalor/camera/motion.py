@@ -1,4 +1,4 @@
-"""`CameraMotion`: where each frame of a video lies in one common view, and the way between the two."""
+"""`CameraMotion`: the position of each frame of a video in one common view, and the mapping between the two."""
 
 import math
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from scalor.camera.aligning import Points, Similarity, compose, corners_of, for_
 from scalor.errors import InputError
 
 LARGEST_VIEW = 2.0
-"""Height and width of the common view in frames; it is scaled down where more would be needed. Four times the pixels
-of a frame is what tracking in it may cost."""
+"""Largest height and width of the common view, in heights and widths of a frame. A larger view is scaled down. Tracking
+in the view then costs at most four times the pixels of a frame."""
 COARSE = 0.75
-"""A frame is blurred before it is drawn smaller than this, or else its fine lines would flicker."""
+"""Scale below which a frame is blurred before it is drawn. Otherwise its fine lines would flicker."""
 
 MOST_FAILED = 0.2
-"""Share of frames that may fail to be placed. Of footage with a scene to hold on to none failed (four videos, seven
-motions each); of an empty tank, where the errors were tens of pixels, 0.45 to 0.8."""
+"""Largest share of frames that may fail to be located. None failed where the footage shows a scene (four videos, seven
+motions each). In an empty tank, where the errors were tens of pixels, the share was 0.45 to 0.8."""
 
 
 @dataclass(frozen=True)
 class CameraMotion:
-    """Where each frame lies in one common view, in which the scene stands still.
+    """The position of each frame in one common view, in which the scene stands still.
 
     >>> motion = estimate_motion(video)
     >>> for frame in video:
@@ -34,15 +34,15 @@ class CameraMotion:
     """
 
     transforms: Float[np.ndarray, "T 2 3"]
-    """From (x, y, 1) in a frame to (x, y) in the view: rotation, zoom and shift."""
+    """Similarities from (x, y, 1) in a frame to (x, y) in the view: rotation, zoom and shift."""
     indices: Int[np.ndarray, " T"]
-    """Number of each frame in the video, in rising order."""
+    """Number of each frame in the video, in ascending order."""
     frame_size: tuple[int, int]
     """Height and width of a frame."""
     view_size: tuple[int, int]
     """Height and width of the view."""
     failed: Bool[np.ndarray, " T"]
-    """Frames whose place is not seen but taken from those before and after."""
+    """Frames that could not be located; their positions are interpolated."""
 
     def __post_init__(self) -> None:
         assert self.transforms.shape == (len(self.indices), 2, 3), self.transforms.shape
@@ -51,13 +51,13 @@ class CameraMotion:
 
     @cached_property
     def scales(self) -> Float[np.ndarray, " T"]:
-        """Pixels of the view for each pixel of a frame, along a side."""
+        """Pixels of the view per pixel of each frame, along a side."""
         scales: np.ndarray = np.hypot(self.transforms[:, 0, 0], self.transforms[:, 1, 0])
         return scales
 
     @property
     def shift(self) -> tuple[float, float]:
-        """How far apart the centres of frames lie at most, sideways and up or down, in pixels of a frame."""
+        """Largest distance between the centres of frames, horizontally and vertically, in pixels of a frame."""
         height, width = self.frame_size
         centres = self.transforms @ np.array([width / 2, height / 2, 1])
         across, down = np.ptp(centres, axis=0) / np.median(self.scales)
@@ -65,26 +65,30 @@ class CameraMotion:
 
     @property
     def rotation(self) -> float:
-        """Degrees between the frames that are turned the most."""
+        """Largest angle between two frames, in degrees."""
         angles = np.unwrap(np.arctan2(self.transforms[:, 1, 0], self.transforms[:, 0, 0]))
         return math.degrees(np.ptp(angles))
 
     @property
     def zoom(self) -> float:
-        """How many times as large things are in the closest frame as in the widest one."""
+        """Ratio of the size of objects in the closest frame to that in the widest one."""
         return float(self.scales.max() / self.scales.min())
 
     @property
     def failed_share(self) -> float:
+        """Share of the frames that could not be located."""
         return float(self.failed.mean())
 
     @property
     def reliable(self) -> bool:
-        """Whether enough frames could be placed. If not, the scene shows too little, or too much moves before it."""
+        """Whether enough frames could be located.
+
+        If not, the scene shows too little, or too much moves in front of it.
+        """
         return self.failed_share <= MOST_FAILED
 
     def describe(self) -> str:
-        """The motion in one sentence."""
+        """Return the motion in one sentence."""
         across, down = self.shift
         text = (
             f"the camera moves: up to {across:.0f} px sideways and {down:.0f} px up or down, "
@@ -93,7 +97,7 @@ class CameraMotion:
         return f"{text}; {self.failed_share:.0%} of the frames could not be placed" if self.failed.any() else text
 
     def transform(self, number: int) -> Similarity:
-        """From frame `number` of the video to the view."""
+        """Return the similarity from frame `number` of the video to the view."""
         place = int(np.searchsorted(self.indices, number))
         if place == len(self.indices) or self.indices[place] != number:
             raise InputError(
@@ -106,7 +110,7 @@ class CameraMotion:
     def to_view(
         self, number: int, picture: UInt8[np.ndarray, "H W 3"]
     ) -> tuple[UInt8[np.ndarray, "h w 3"], Bool[np.ndarray, "h w"]]:
-        """The frame drawn in its place in the view, black around it, and the pixels that it fills."""
+        """Return the frame drawn at its position in the view, on black, and the mask of the pixels that it fills."""
         if picture.shape[:2] != self.frame_size:
             raise InputError(
                 f"picture is {picture.shape[1]} x {picture.shape[0]} pixels: give a whole frame of "
@@ -123,28 +127,28 @@ class CameraMotion:
         return view, filled == 255
 
     def boxes_to_frame(self, number: int, boxes: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 4"]:
-        """Boxes of the view (x0, y0, x1, y1) in pixels of the frame; they may reach out of it."""
+        """Convert boxes of the view (x0, y0, x1, y1) to pixels of the frame; they may extend beyond it."""
         return _move_boxes(invert(self.transform(number)), boxes)
 
     def boxes_to_view(self, number: int, boxes: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 4"]:
-        """Boxes of the frame in pixels of the view."""
+        """Convert boxes of the frame to pixels of the view."""
         return _move_boxes(self.transform(number), boxes)
 
     def points_to_frame(self, number: int, points: Points) -> Points:
-        """Points (x, y) of the view in pixels of the frame."""
+        """Convert points (x, y) of the view to pixels of the frame."""
         return move(invert(self.transform(number)), points)
 
     def points_to_view(self, number: int, points: Points) -> Points:
-        """Points (x, y) of the frame in pixels of the view."""
+        """Convert points (x, y) of the frame to pixels of the view."""
         return move(self.transform(number), points)
 
     def masks_to_frame(self, number: int, masks: Bool[np.ndarray, "N h w"]) -> Bool[np.ndarray, "N H W"]:
-        """Masks of the view as masks of the frame."""
+        """Convert masks of the view to masks of the frame."""
         cv2 = opencv()
         transform, size = for_pixels(self.transform(number)), self.frame_size[::-1]
         moved = np.zeros((len(masks), *self.frame_size), bool)
         for mask, target in zip(masks, moved, strict=True):
-            # The transform is that from the frame, in which the pixels are to be filled, to the view.
+            # The transform is from the frame, whose pixels are filled, to the view: hence the inverse map.
             flags = cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
             target[:] = cv2.warpAffine(mask.astype(np.uint8), transform, size, flags=flags)
         return moved
@@ -156,15 +160,15 @@ def in_common_view(
     frame_size: tuple[int, int],
     failed: Bool[np.ndarray, " T"],
 ) -> CameraMotion:
-    """The motion for frames whose places are known relative to each other.
+    """Return the motion of frames whose positions relative to each other are known.
 
-    The view holds all frames. Things are as large in it as in most frames, unless it would be too large.
+    The view contains all frames. Its scale is that of the median frame, unless the view would be too large.
     """
     scale = 1 / float(np.median(np.hypot(places[:, 0, 0], places[:, 1, 0])))
     corners = np.concatenate([move(place, corners_of(frame_size)) for place in places])
     low, extent = corners.min(0) * scale, np.ptp(corners, axis=0) * scale
     shrink = min(1.0, *(LARGEST_VIEW * np.array(frame_size[::-1]) / extent))
-    # Less than a twentieth of a pixel is an error of estimation, no reason for another row.
+    # Less than a twentieth of a pixel is estimation error and needs no further row.
     width, height = (max(1, math.ceil(side * shrink - 0.05)) for side in extent)
     to_view = np.column_stack([np.eye(2) * scale * shrink, -low * shrink])
     transforms = np.stack([compose(to_view, place) for place in places])
@@ -172,9 +176,10 @@ def in_common_view(
 
 
 def _move_boxes(similarity: Similarity, boxes: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 4"]:
-    """The boxes around what they hold, moved.
+    """Return the bounding boxes of the moved contents of the boxes.
 
-    What a box holds is taken for the ellipse within it: around the turned corners a box would grow with every degree.
+    The content of a box is taken to be the ellipse within it. Boxes around the rotated corners would grow with every
+    degree.
     """
     centres = move(similarity, (boxes[:, :2] + boxes[:, 2:]) / 2)
     sides = np.sqrt((boxes[:, 2:] - boxes[:, :2]) ** 2 @ similarity[:, :2].T ** 2)

@@ -1,10 +1,10 @@
-"""A video of a moving camera as one that stands still: every frame in its place in one common view.
+"""A video of a moving camera as a still camera would show it: every frame at its position in one common view.
 
 >>> motion = estimate_motion(video)
 >>> steady = stabilise(video, motion)
 >>> Background.of(steady)
 
-What a frame does not show of the view is filled with what other frames show there, so that nothing moves in it.
+The parts of the view that a frame does not show are filled from other frames, so that nothing moves in them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,8 @@ from scalor.video.selection import Selection
 from scalor.video.sources import Frame, Picture
 
 MOSAIC_FRAMES, FEWEST_FRAMES, MOST_BYTES = 24, 6, 2**29
-"""Frames, spread over the video, that the filling is the median of: at most, at least, and by their bytes."""
+"""Largest and smallest number of frames, spread over the video, whose median is the mosaic, and their largest memory in
+bytes, which limits the number in between."""
 ROWS = 64
 """Rows of the view that are sorted at once."""
 
@@ -31,7 +32,7 @@ class StabilisedSource:
     video: Video
     motion: CameraMotion
     mosaic: Picture
-    """What the scene looks like, for what a frame does not show of it."""
+    """Image of the background for the parts of the view that a frame does not show."""
 
     @property
     def name(self) -> str:
@@ -47,31 +48,35 @@ class StabilisedSource:
 
     @property
     def count(self) -> int | None:
-        return None  # it is only read from beginning to end
+        return None  # it is only read sequentially
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
-        """The frames of the video in their places, with the mosaic around them; every so many of a larger stride."""
+        """Yield the frames of the video at their positions, with the mosaic around them.
+
+        A stride larger than that of the video skips frames.
+        """
         every = max(1, selection.stride // self.video.selection.stride)
         for frame in islice(self.video.whole_frames(), 0, None, every):
             yield replace(frame, picture=self.picture(frame))
 
     def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
+        """Yield nothing: the view is only read sequentially."""
         return iter(())
 
     def picture(self, frame: Frame) -> Picture:
-        """One frame in its place."""
+        """Return one frame at its position in the view."""
         view, valid = self.motion.to_view(frame.index, frame.picture)
         return np.where(valid[..., None], view, self.mosaic)
 
 
 def stabilise(video: Video, motion: CameraMotion) -> Video:
-    """Show a video in the view in which its scene stands still."""
+    """Return the video in the view in which its scene stands still."""
     source = StabilisedSource(video, motion, mosaic_of(video, motion))
     return Video(source, Selection(stride=video.selection.stride))
 
 
 def mosaic_of(video: Video, motion: CameraMotion) -> Picture:
-    """The median, at each pixel of the view, of the frames that show it; black where none does."""
+    """Return the median, at each pixel of the view, of the frames that show it; black where none does."""
     height, width = motion.view_size
     count = max(FEWEST_FRAMES, min(MOSAIC_FRAMES, MOST_BYTES // (4 * height * width)))
     chosen = sorted(set(motion.indices[np.linspace(0, len(motion.indices) - 1, count).round().astype(int)].tolist()))
@@ -84,7 +89,7 @@ def mosaic_of(video: Video, motion: CameraMotion) -> Picture:
     for top in range(0, len(mosaic), ROWS):
         rows = slice(top, top + ROWS)
         inside = valid[:, rows, :, None]
-        ordered = np.sort(np.where(inside, views[:, rows], 255), axis=0)  # what is not shown comes last
+        ordered = np.sort(np.where(inside, views[:, rows], 255), axis=0)  # pixels that are not shown come last
         middle = np.maximum(inside.sum(0) - 1, 0) // 2
         median = np.take_along_axis(ordered, np.broadcast_to(middle, ordered.shape[1:])[None], 0)[0]
         mosaic[rows] = np.where(inside.any(0), median, 0)

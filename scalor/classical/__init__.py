@@ -1,1 +1,4 @@
-"""Trackers that learn nothing: detections by colour or by foreground, linked by a Kalman filter."""
+"""Classical trackers without learning.
+
+Objects are detected by colour, foreground or motion, and linked by data association with a Kalman filter.
+"""

@@ -1,8 +1,9 @@
-"""Objects in a single frame without learning: pixels that stand out and hang together.
+"""Detect objects in single frames without learning: connected components of the foreground.
 
-Two ways: `colour` joins neighbours of one colour, `foreground` all neighbours that stand out (a third, `motion`, has a
-room of its own: `moving`). Sizes are height and width in pixels. The numbers were chosen on clips
-of the training split, never on test clips.
+There are two methods here: `colour` connects neighbouring pixels of one colour, and `foreground` connects all
+neighbouring foreground pixels. A third method, `motion`, is in the module `moving`. M objects in a frame of H by W
+pixels; sizes are height and width in pixels. The constants were chosen on clips of the training split, never on test
+clips.
 """
 
 from dataclasses import dataclass
@@ -17,34 +18,37 @@ from scalor.tracking.linking import Detections
 
 Picture = Float[np.ndarray, "3 H W"]
 Labels = Int[np.ndarray, "H W"]
-"""0 where there is no object, else its number from 1 on."""
+"""Label image: 0 for the background, 1 to M for the objects."""
 
 DETECTORS = ("colour", "foreground", "motion")
 CONTRAST = 0.1
-"""Nothing fainter than this stands out, pixels in [0, 1]."""
+"""Smallest difference from the background of a foreground pixel, for pixels in [0, 1]."""
 SMALLEST = 0.06
-"""Of the area of a typical object's box; anything smaller is no object."""
+"""Smallest area of an object, as a share of the area of a typical object's box."""
 LARGEST = 1.2
-"""Pieces of one colour are one object if it is not larger than so many typical sizes."""
+"""Largest height and width of an object that is joined from pieces of one colour, in typical heights and widths."""
 ONE_COLOUR = 0.08
-"""Colours that differ by less may be one object's."""
+"""Difference of the mean colours of two pieces below which they may be one object."""
 RIM = 0.8
-"""A pixel fainter than this share of its brightest neighbour is a blurred rim. Objects differ less in brightness."""
+"""Share of its brightest neighbour's contrast below which a pixel belongs to a blurred rim. Within an object, the
+contrast varies less."""
 RIM_WIDTH = 1.5
-"""Pixels."""
+"""Largest distance of a rim pixel from its object, in pixels."""
 
 
 @dataclass(frozen=True)
 class Detector:
-    """One of the two ways, for objects of about one size."""
+    """Detector by colour or by foreground, for objects of about one size."""
 
     way: str
+    """The method: `colour` or `foreground`."""
     size: tuple[float, float]
+    """Typical height and width of an object, in pixels."""
     tolerance: float
-    """`colour`: neighbours whose colours differ by less belong together."""
+    """`colour`: difference of colour below which neighbouring pixels are connected."""
 
     def __call__(self, picture: Picture, background: Picture | None) -> Detections:
-        """The objects of a frame; no background given means black."""
+        """Detect the objects of a frame. Without a background, the background is black."""
         contrast = picture.max(0) if background is None else np.abs(picture - background).max(0)
         outside = contrast > threshold(contrast)
         if self.way == "colour":
@@ -59,7 +63,10 @@ class Detector:
         return Detections(boxes(labels), colour)
 
     def pieces(self, tint: Picture, outside: Bool[np.ndarray, "H W"]) -> Labels:
-        """Neighbours of one colour; single pixels are mixtures of two objects and left out."""
+        """Return the connected components of one colour.
+
+        Components of a single pixel are left out: they are mixtures of two objects.
+        """
         pixel = np.arange(outside.size).reshape(outside.shape)
         pairs = []
         for here, there in ((np.s_[:, 1:], np.s_[:, :-1]), (np.s_[1:, :], np.s_[:-1, :])):
@@ -74,7 +81,7 @@ class Detector:
 
 
 def threshold(contrast: Float[np.ndarray, "H W"]) -> float:
-    """Otsu's: the value that parts the pixels into two groups that differ most."""
+    """Return Otsu's threshold, which maximises the variance between the two classes, but at least CONTRAST."""
     counts, edges = np.histogram(contrast, 64, (0, 1))
     below, sums = np.cumsum(counts), np.cumsum(counts * (edges[:-1] + edges[1:]) / 2)
     above = below[-1] - below
@@ -84,18 +91,22 @@ def threshold(contrast: Float[np.ndarray, "H W"]) -> float:
 
 
 def tints(picture: Picture) -> Picture:
-    """Colours without their brightness: a rim over black has its object's."""
+    """Normalise colours to a largest channel of 1. A blurred rim over black then has the colour of its object."""
     tint: np.ndarray = picture / np.maximum(picture.max(0), 1e-6)
     return tint
 
 
 def connected(inside: Bool[np.ndarray, "H W"]) -> Labels:
+    """Return the connected components of a mask."""
     labels: np.ndarray = ndimage.label(inside)[0]
     return labels
 
 
 def same_colour(labels: Labels, tint: Picture, size: tuple[float, float]) -> Labels:
-    """Pieces of one colour as one object, where together they are small enough: something lies across it."""
+    """Join pieces of one colour into one object if their common bounding box is small enough.
+
+    An object that is partly occluded may be visible in several pieces.
+    """
     box, area, colour = boxes(labels), areas(labels), means(tint, labels)
     largest = LARGEST * np.array(size[::-1])
     group, free = np.arange(len(box)), np.ones(len(box), bool)
@@ -115,14 +126,14 @@ def same_colour(labels: Labels, tint: Picture, size: tuple[float, float]) -> Lab
 
 
 def with_rims(labels: Labels, outside: Bool[np.ndarray, "H W"]) -> Labels:
-    """Pixels that stand out and belong to nothing go to the nearest object, if it is near."""
+    """Assign foreground pixels without a label to the nearest object within RIM_WIDTH."""
     distance, (row, column) = ndimage.distance_transform_edt(labels == 0, return_indices=True)
     grown: np.ndarray = np.where(outside & (distance <= RIM_WIDTH), labels[row, column], labels)
     return grown
 
 
 def keep(labels: Labels, wanted: Bool[np.ndarray, " M"]) -> Labels:
-    """The wanted objects, numbered anew."""
+    """Keep the wanted objects and renumber them from 1 on."""
     number = np.zeros(len(wanted) + 1, dtype=int)
     number[1:][wanted] = np.arange(1, wanted.sum() + 1)
     kept: np.ndarray = number[labels]
@@ -130,16 +141,19 @@ def keep(labels: Labels, wanted: Bool[np.ndarray, " M"]) -> Labels:
 
 
 def areas(labels: Labels) -> Int[np.ndarray, " M"]:
+    """Return the number of pixels of each object."""
     return np.bincount(labels.ravel())[1:]
 
 
 def means(picture: Picture, labels: Labels) -> Float[np.ndarray, "M 3"]:
+    """Return the mean colour of each object."""
     sums = [np.bincount(labels.ravel(), channel.ravel())[1:] for channel in picture]
     mean: np.ndarray = np.stack(sums, 1) / np.maximum(areas(labels), 1)[:, None]
     return mean
 
 
 def boxes(labels: Labels) -> Float[np.ndarray, "M 4"]:
+    """Return the bounding box of each object: x0, y0, x1, y1 in pixels."""
     found = [part for part in ndimage.find_objects(labels) if part is not None]
     sides = [(columns.start, rows.start, columns.stop, rows.stop) for rows, columns in found]
     return np.array(sides, dtype=float).reshape(-1, 4)

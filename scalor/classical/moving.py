@@ -1,8 +1,8 @@
-"""Moving objects before a camera that stands still: what differs from the scene, which is made from all of a video, or
-else, where frames come one by one, the median of earlier ones.
+"""Detect moving objects before a still camera by background subtraction.
 
-Everything scales with the size of an object. The numbers were chosen on the first 477 frames of PETS 2009 S2L1,
-view 1, by looking at what they do and by how they score.
+The background is that of the whole video or, where frames arrive one by one, the median of earlier frames. All lengths
+scale with the size of an object. The constants were chosen on the first 477 frames of PETS 2009 S2L1, view 1, by visual
+inspection and by tracking scores.
 """
 
 import math
@@ -17,46 +17,58 @@ from scalor.still.foreground import ORDINARY, ForegroundTest, close, coarseness,
 from scalor.tracking.linking import Detections
 
 MEMORY = 25
-"""Pictures whose median is the background."""
+"""Largest number of pictures whose median is the background."""
 LONGEST_STRIDE = 16
-"""Frames between two of these pictures, once a video has gone on for long."""
+"""Largest distance between two of these pictures, in frames."""
 PIECE = 0.02
-"""Of the area of a typical object's box; anything smaller is no piece of one."""
+"""Smallest area of a piece of an object, as a share of the area of a typical object's box."""
 LARGEST = 1.3
-"""Pieces that together are not larger than so many objects are one."""
+"""Largest height and width of a single object, in typical heights and widths. Pieces within this size are joined."""
 SEVERAL = 1.8
-"""What is wider or higher than so many objects is more than one."""
+"""Height or width, in typical heights or widths, from which a blob is more than one object."""
 
 SAME = 0.5
-"""Objects whose centres are nearer than this share of a size, in both directions, are one."""
+"""Distance of two centres, in typical widths and heights, up to which two expected boxes are one object. Both
+directions must be within it."""
 
 GHOST = 0.7
-"""How much fainter the rim of an object's trace in the background is in the picture."""
+"""Ratio of the edge strength in the picture to that in the background below which a blob is a ghost: the trace that an
+object has left in the background."""
 
 Boxes = Float[np.ndarray, "N 4"]
 
 
 class MotionDetector:
-    """Finds the moving objects of one video, frame by frame."""
+    """Detector of the moving objects of one video, frame by frame."""
 
     def __init__(
         self, size: tuple[float, float], background: Background | None = None, test: ForegroundTest = ORDINARY
     ) -> None:
-        """`size` of an object; without a background of the whole video, that of the frames so far."""
+        """Create a detector for one video.
+
+        Parameters
+        ----------
+        size : tuple of float
+            Typical height and width of an object, in pixels.
+        background : Background, optional
+            Background of the whole video. If None, the background is estimated from the frames so far.
+        test : ForegroundTest
+            Test that tells foreground from background.
+        """
         self.coarse = coarseness(size)
         self.size = (size[0] / self.coarse, size[1] / self.coarse)
         self.test = test
         self.scene = RecentScene() if background is None else WholeScene(background, self.coarse)
 
     def __call__(self, picture: Picture, expected: Boxes) -> Detections:
-        """The objects of the next frame; `expected` are the boxes of those that should be there."""
+        """Detect the objects of the next frame. `expected` are the predicted boxes of the known objects."""
         small = shrink(picture, self.coarse)
         labels = self.blobs(small, self.scene.behind(picture, small))
         box, blob = apart(labels, expected / self.coarse, self.size)
         return Detections(box * self.coarse, means(small, labels)[blob])
 
     def blobs(self, picture: Picture, background: Picture) -> Labels:
-        """What moves and hangs together: an object each, or several that touch."""
+        """Return the connected components of the foreground: an object each, or several objects that touch."""
         one = self.size[0] * self.size[1]
         labels = connected(close(self.test(picture, background), self.size))
         labels = keep(labels, areas(labels) >= PIECE * one)
@@ -65,14 +77,14 @@ class MotionDetector:
 
 
 class WholeScene:
-    """The background of a whole video in the light of each frame, as coarse as objects allow."""
+    """The background of a whole video in the light of each frame, downsampled by the factor `coarse`."""
 
     def __init__(self, background: Background, coarse: int) -> None:
         self.background, self.coarse = background, coarse
         self.last: tuple[UInt8[np.ndarray, "H W 3"], Picture] | None = None
 
     def behind(self, picture: Picture, small: Picture) -> Picture:
-        """The scene without objects, where `picture` shows it with them."""
+        """Return the downsampled background in the light of `picture`. `small` is not used."""
         empty = self.background.at((picture * 255).round().astype(np.uint8).transpose(1, 2, 0))
         if self.last is None or self.last[0] is not empty:
             self.last = empty, shrink(to_floats(empty), self.coarse)
@@ -80,7 +92,7 @@ class WholeScene:
 
 
 class RecentScene:
-    """The median of pictures that lie the farther apart the longer a video goes on."""
+    """The median of earlier pictures. The distance between them grows with the length of the video."""
 
     def __init__(self) -> None:
         self.pictures: list[UInt8[np.ndarray, "3 H W"]] = []
@@ -88,7 +100,7 @@ class RecentScene:
         self.median: Picture = np.zeros((3, 0, 0), np.float32)
 
     def behind(self, picture: Picture, small: Picture) -> Picture:
-        """The background when this picture has been seen too."""
+        """Add the downsampled picture `small` and return the updated background. `picture` is not used."""
         if self.seen % self.stride == 0:
             self.pictures.append((small * 255).astype(np.uint8))
             if len(self.pictures) > MEMORY:
@@ -102,7 +114,7 @@ class RecentScene:
 
 
 def whole(labels: Labels, size: tuple[float, float]) -> Labels:
-    """Pieces as one object, where together they are small enough for it."""
+    """Join pieces into one object if their common bounding box is small enough, the largest piece first."""
     box, largest = boxes(labels), LARGEST * np.array(size[::-1])
     group = np.arange(len(box))
     order = np.argsort(-areas(labels), kind="stable")
@@ -118,15 +130,15 @@ def whole(labels: Labels, size: tuple[float, float]) -> Labels:
 
 
 def apart(labels: Labels, expected: Boxes, size: tuple[float, float]) -> tuple[Boxes, np.ndarray]:
-    """One box an object, and the blob it is part of.
+    """Return one box per object, and the index of its blob.
 
-    A blob too large for one object that holds several expected ones is these. Any other that is too large is cut into
-    equal parts.
+    A blob that is too large for one object and contains several expected boxes is split into these. Any other blob that
+    is too large is cut into equal parts.
     """
     result, source = [], []
     for blob, box in enumerate(boxes(labels)):
         width, height = (box[2:] - box[:2]) / size[::-1]
-        near = min(max(1.0, height), SEVERAL)  # what is high because it is near is wide, too
+        near = min(max(1.0, height), SEVERAL)  # an object that is tall because it is near is also wide
         parts = within(expected, box, size)
         if len(parts) < 2 or max(width / near, height) <= LARGEST:
             parts = cut(box, *(max(1, math.floor(side + 2 - SEVERAL)) for side in (width / near, height)))
@@ -138,7 +150,7 @@ def apart(labels: Labels, expected: Boxes, size: tuple[float, float]) -> tuple[B
 
 
 def within(expected: Boxes, blob: Float[np.ndarray, " 4"], size: tuple[float, float]) -> Boxes:
-    """Those expected in a blob, moved into it; of two at one place the first."""
+    """Return the expected boxes centred in a blob, shrunk and moved into it. Of two at one place, keep the first."""
     middle = (expected[:, :2] + expected[:, 2:]) / 2
     chosen: list[int] = []
     for one in np.flatnonzero(((middle >= blob[:2]) & (middle <= blob[2:])).all(1)):
@@ -152,8 +164,10 @@ def within(expected: Boxes, blob: Float[np.ndarray, " 4"], size: tuple[float, fl
 
 
 def centred(parts: Boxes, inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Boxes:
-    """Boxes moved sideways to the middle of those pixels of their blob that are nearest to them. Not up or down: who
-    stands behind another shows a head and no feet."""
+    """Centre boxes horizontally on the pixels of their blob that are nearest to them.
+
+    Boxes are not moved vertically: of a person behind another, only the upper part is visible.
+    """
     row, column = np.nonzero(inside)
     middle = (parts[:, None, :2] + parts[:, None, 2:]) / 2
     away = (np.stack([column, row], 1) + 0.5 - middle) / size[::-1]  # [N, pixels, 2]
@@ -165,12 +179,16 @@ def centred(parts: Boxes, inside: Bool[np.ndarray, "H W"], size: tuple[float, fl
 
 
 def cut(box: Float[np.ndarray, " 4"], columns: int, rows: int) -> Boxes:
+    """Cut a box into equal parts."""
     x, y = np.linspace(box[0], box[2], columns + 1), np.linspace(box[1], box[3], rows + 1)
     return np.array([(x[i], y[j], x[i + 1], y[j + 1]) for j in range(rows) for i in range(columns)])
 
 
 def ghosts(labels: Labels, picture: Picture, background: Picture) -> Bool[np.ndarray, " M"]:
-    """Blobs whose rim is sharper in the background than in the picture: something stood there and has left."""
+    """Return which blobs have sharper edges in the background than in the picture.
+
+    Such a blob is the trace of an object that was part of the background estimate and has left.
+    """
     rim = np.where(ndimage.minimum_filter(labels, 3) == ndimage.maximum_filter(labels, 3), 0, labels).ravel()
     slopes = (np.hypot(*np.gradient(one.sum(0))).ravel() for one in (picture, background))
     now, before = (np.bincount(rim, slope, labels.max() + 1)[1:] for slope in slopes)

@@ -1,4 +1,4 @@
-"""An adapter to trackpy, which finds round bright spots and links them (Crocker and Grier's method)."""
+"""Adapter to trackpy, which detects and links round bright spots (method of Crocker and Grier)."""
 
 import importlib
 import math
@@ -14,13 +14,18 @@ from scalor.tracking.linking import GATE, PATIENCE
 from scalor.tracks import Tracks
 
 APART = 0.3
-"""Spots nearer than so many sizes of an object are one; chosen on clips of the training split."""
+"""Smallest distance of two spots, in object sizes. It was chosen on clips of the training split."""
 
 
 def trackpy_tracks(frames: object, object_size: tuple[float, float]) -> Tracks:
-    """trackpy's tracks of a video or a batch of them ([T, 3, H, W] or [B, T, 3, H, W] in [0, 1]).
+    """Track a video or a batch of videos with trackpy.
 
-    trackpy knows centres alone: every box has the given height and width, pixels.
+    Parameters
+    ----------
+    frames : array or tensor
+        Pixels in [0, 1], of shape [T, 3, H, W] or [B, T, 3, H, W].
+    object_size : tuple of float
+        Height and width of every box, in pixels. trackpy gives centres only.
     """
     sides = len(object_size) == 2 and all(0 < side < math.inf for side in object_size)
     require(sides, "object_size", object_size, "give a height and a width, positive and finite")
@@ -43,18 +48,18 @@ def trackpy_tracks(frames: object, object_size: tuple[float, float]) -> Tracks:
 
 
 def particles(video: np.ndarray, clip: int, object_size: tuple[float, float]) -> np.ndarray:
-    """Rows of clip, frame, number, x and y."""
+    """Track one video of shape [T, H, W] and return rows of clip, frame, particle number, x and y."""
     trackpy = load_trackpy()
     unit = math.sqrt(object_size[0] * object_size[1])
-    diameter = tuple(2 * max(1, round((side - 1) / 2)) + 1 for side in object_size)  # trackpy wants odd numbers
+    diameter = tuple(2 * max(1, round((side - 1) / 2)) + 1 for side in object_size)  # trackpy requires odd numbers
     apart = tuple(APART * side for side in object_size)
-    margin = max(diameter)  # trackpy ignores what is near the border
+    margin = max(diameter)  # trackpy ignores spots near the border
     wider = np.pad(video, ((0, 0), (margin, margin), (margin, margin)))
-    with warnings.catch_warnings(action="ignore"):  # about frames without objects
+    with warnings.catch_warnings(action="ignore"):  # warnings about frames without objects
         found = trackpy.batch(wider, diameter, separation=apart, processes=1)
     if not len(found):
         return np.zeros((0, 5))
-    # In a crowd the range shrinks, lest linking take forever.
+    # In a crowd, the adaptive search range shrinks: linking would take too long otherwise.
     linked = trackpy.link(found, GATE * unit, memory=PATIENCE, adaptive_stop=0.1 * unit, adaptive_step=0.9)
     middle = linked[["x", "y"]].to_numpy() + 0.5 - margin  # trackpy's pixel i is centred on i
     number = linked[["frame", "particle"]].to_numpy()
@@ -62,6 +67,7 @@ def particles(video: np.ndarray, clip: int, object_size: tuple[float, float]) ->
 
 
 def load_trackpy() -> Any:
+    """Import trackpy, or raise an InputError if it is not installed."""
     try:
         trackpy = importlib.import_module("trackpy")
     except ImportError as error:

@@ -1,10 +1,14 @@
-"""Classical trackers, which learn nothing: what a practitioner would try first.
+"""Classical trackers without learning: the methods that a practitioner would try first.
 
 >>> tracks = ClassicalTracker(object_size=(9, 9), detect="colour").track(frames)
 
-`detecting` finds objects frame by frame, `linking` follows them. `colour` needs objects of one flat colour each, as
-clean synthetic scenes have; `foreground` takes whatever is bright (or differs from a given background), so objects
-that touch are one; `motion` (`moving`) needs a camera that stands still and copes with shadows, posts and crossings.
+`detecting` and `moving` detect objects frame by frame, and `tracking.linking` associates the detections over time.
+There are three methods of detection:
+
+- `colour` needs objects of one flat colour each, as in clean synthetic scenes.
+- `foreground` detects all that is bright, or that differs from a given background. Objects that touch become one
+  detection.
+- `motion` (`moving`) needs a still camera. It handles shadows, posts and objects that cross each other.
 """
 
 import math
@@ -30,35 +34,36 @@ from scalor.tracking.linking import PATIENCE, Followed, Habits, Linker
 from scalor.tracks import Tracks, join_tracks
 
 PREFIX = "classical-"
-"""Before the name of a detector: the name of a system, where weights have theirs."""
+"""Prefix of a method in the names of systems, which are used in place of the names of weights."""
 HABITS = {
     "colour": Habits(PATIENCE, reported=0),
     "foreground": Habits(PATIENCE, reported=1),
     "motion": Habits(patience=20, reported=2, proof=4, size_rate=0.4),
 }
-"""By what scored best on training clips; of motion, where walkers hide behind posts, on a real video (`moving`)."""
+"""Settings of the linker for each method, chosen by the best scores on training clips. Those of `motion` were chosen on
+a real video, in which walkers are occluded by posts (see `moving`)."""
 PREDICTED_PRESENCE = 0.75
-"""Of an object that was predicted and not seen."""
+"""Presence reported for an object that was predicted and not detected."""
 BATCH = 32
+"""Number of clips tracked at a time in an evaluation."""
 
 
 @dataclass(frozen=True)
 class ClassicalTracker:
-    """Finds objects of about one size and follows them; used like a `SCALOR`."""
+    """Tracker for objects of about one size, with the interface of a `SCALOR`."""
 
     object_size: tuple[float, float]
-    """Typical height and width of an object, pixels."""
+    """Typical height and width of an object, in pixels."""
     detect: str = "colour"
-    """colour, foreground or motion."""
+    """Method of detection: colour, foreground or motion."""
     background: Float[np.ndarray, "3 H W"] | None = None
-    """What the scene looks like without objects, for colour and foreground (none given: black)."""
+    """`colour` and `foreground`: picture of the background, with pixels in [0, 1]; None for black."""
     tolerance: float = 0.02
-    """`colour`: how far the colours of neighbouring pixels of one object are apart at most; raise it for compressed
-    video."""
+    """`colour`: difference of colour below which neighbouring pixels are connected. Raise it for compressed video."""
     scene: Background | None = None
-    """`motion`: the scene of the whole video and its light (none given: the median of the frames before)."""
+    """`motion`: background of the whole video; None for the median of earlier frames."""
     test: ForegroundTest = ORDINARY
-    """`motion`: what stands out from the scene."""
+    """`motion`: test that tells foreground from background."""
 
     def __post_init__(self) -> None:
         require(self.detect in DETECTORS, "detect", self.detect, f"choose from {', '.join(DETECTORS)}")
@@ -70,12 +75,23 @@ class ClassicalTracker:
             one_frame(self.background, None)
 
     def track(self, frames: object) -> Tracks:
-        """Every object of every frame ([T, 3, H, W] or [B, T, 3, H, W] in [0, 1]), with its identity."""
+        """Track a video or a batch of videos.
+
+        Parameters
+        ----------
+        frames : array or tensor
+            Pixels in [0, 1], of shape [T, 3, H, W] or [B, T, 3, H, W].
+
+        Returns
+        -------
+        Tracks
+            Every object of every frame, with its id.
+        """
         videos = check_frames(frames, cell=(1, 1))
         return join_tracks([seen for clip, video in enumerate(videos) for seen in self._follow(video, clip)])
 
     def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:
-        """Track frame by frame ([3, H, W] each): one `Tracks` a frame, memory that does not grow."""
+        """Track frames of shape [3, H, W] one by one, in constant memory, and yield one `Tracks` per frame."""
         return self._follow(frames, clip=0)
 
     def _follow(self, frames: Iterable[object], clip: int) -> Iterator[Tracks]:
@@ -96,14 +112,14 @@ class ClassicalTracker:
 
 
 def named(system: str, object_size: tuple[float, float]) -> ClassicalTracker:
-    """The tracker that `classical-colour`, `classical-foreground` or `classical-motion` stands for."""
+    """Return the tracker of this name: `classical-colour`, `classical-foreground` or `classical-motion`."""
     known = [PREFIX + way for way in DETECTORS]
     require(system in known, "system", system, f"choose from {', '.join(known)}")
     return ClassicalTracker(object_size, system.removeprefix(PREFIX))
 
 
 def evaluate(tracker: ClassicalTracker, scene: SceneConfig, clips: int) -> TrackingReport:
-    """Metrics on the first `clips` clips of the test scenes: the clips that models are tested on."""
+    """Return the tracking metrics on the first `clips` clips of the test scenes, on which models are also tested."""
     scenes, counts = Scenes(scene, TEST_SEED, "test"), TrackingCounts()
     for first in tqdm(range(0, clips, BATCH), file=sys.stderr, unit="batch", leave=False):
         clip = scenes.clips(first, min(BATCH, clips - first))
@@ -112,7 +128,7 @@ def evaluate(tracker: ClassicalTracker, scene: SceneConfig, clips: int) -> Track
 
 
 def one_frame(frame: object, size: tuple[int, int] | None) -> Picture:
-    """A frame from outside, checked; all frames of a video have one size."""
+    """Check a frame from the caller and return it as an array. `size` is the height and width of the earlier frames."""
     picture: np.ndarray = check_frame(frame, cell=(1, 1))[0].cpu().numpy()
     if size is not None and picture.shape[1:] != size:
         raise InputError(
@@ -123,6 +139,7 @@ def one_frame(frame: object, size: tuple[int, int] | None) -> Picture:
 
 
 def as_tracks(followed: Followed, clip: int, frame: int, size: tuple[int, int]) -> Tracks:
+    """Return the reported tracks of one frame as `Tracks`."""
     rows = len(followed.id)
     return Tracks(
         clip=np.full(rows, clip),

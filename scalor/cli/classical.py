@@ -1,4 +1,4 @@
-"""Classical trackers on the command line: `classical-colour` and its like stand where weights have their names."""
+"""Classical trackers on the command line: names such as `classical-colour` are given in place of weights."""
 
 import argparse
 from dataclasses import replace
@@ -9,15 +9,16 @@ from scalor.still.background import Background
 from scalor.tracking.view import VideoView
 
 MOTION = PREFIX + "motion"
-"""The one that measures what it is not told."""
+"""Name of the tracker that measures object sizes itself if they are not given."""
 
 
 def is_classical(weights: str) -> bool:
+    """Return whether a name of weights is that of a classical tracker."""
     return weights.startswith(PREFIX)
 
 
 def check_words(arguments: argparse.Namespace) -> None:
-    """Refuse at once what a classical tracker cannot do, and a name that none has."""
+    """Raise an error for options that a classical tracker does not support, and for an unknown name."""
     for option in ("slots", "masks"):
         if getattr(arguments, option):
             raise InputError(f"weights is {arguments.weights!r}: it has no {option}, so leave --{option} out.")
@@ -32,7 +33,7 @@ def check_words(arguments: argparse.Namespace) -> None:
 
 
 def tracker_for_video(arguments: argparse.Namespace, view: VideoView) -> ClassicalTracker:
-    """The tracker that `scalor track` asks for, for this video: what is not said is measured."""
+    """Return the tracker that `scalor track` requests for a video; `classical-motion` measures what is not given."""
     if arguments.weights != MOTION:
         return named(arguments.weights, arguments.object_size)
     found = view.found

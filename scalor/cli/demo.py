@@ -1,4 +1,4 @@
-"""`scalor demo`: an unseen scene tracked, measured and imagined with shipped weights."""
+"""`scalor demo`: track an unseen scene with shipped weights, measure the tracks, and generate its future."""
 
 import argparse
 import sys
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def imagine_future(model: SCALOR, frames: torch.Tensor, folder: Path) -> None:
-    """The most likely future: nothing in it is left to chance."""
+    """Write the most likely future, which does not depend on a random seed."""
     observe, horizon = 5, 10
     rollout = model.generate(frames, observe, horizon, estimator=Mode())
     show_rollout(folder, rollout, frames[: observe + horizon], observe)

@@ -1,4 +1,4 @@
-"""`scalor evaluate`: a model, or a classical tracker, on unseen clips."""
+"""`scalor evaluate`: measure a model, or a classical tracker, on unseen clips."""
 
 import argparse
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def evaluate_classical(arguments: argparse.Namespace) -> int:
-    """`scalor evaluate classical-colour --preset shapes-md`."""
+    """Run a command such as `scalor evaluate classical-colour --preset shapes-md`."""
     if arguments.preset is None:
         raise InputError(
             f"weights is {arguments.weights!r}: it has no test scenes of its own; name some, for example "

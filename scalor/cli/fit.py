@@ -1,4 +1,4 @@
-"""`scalor fit`: universal weights refined on one's own videos, or a model learned from nothing."""
+"""`scalor fit`: refine universal weights on your own videos, or train a model from random weights."""
 
 import argparse
 import json
@@ -30,10 +30,12 @@ from scalor.training.loop import train
 from scalor.video import open_video
 
 CHOSEN_FILE = "chosen.json"
+"""File in the run folder with the videos, the part of them and the settings."""
 PART = ("region", "start", "end")
 CHOICES = ("steps", "minutes", "weights", "scratch", "object_size", "scale", "stride", *PART)
-"""Options that a run keeps from its beginning on."""
+"""Options that are fixed when a run starts and cannot be given again with --resume."""
 MINUTES = 10.0
+"""Default duration of a refinement, minutes."""
 
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -68,7 +70,7 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
 
 
 def refine_weights(arguments: argparse.Namespace, words: list[str], folder: Path, device: torch.device) -> Config:
-    """The settings of a refinement of universal weights, for the minutes that were asked for."""
+    """Prepare a refinement of universal weights that takes the requested minutes; return its settings."""
     if arguments.scale is not None:
         raise InputError(
             f"--scale is {arguments.scale}: universal weights see objects at their own scale; say --object-size "
@@ -91,7 +93,7 @@ def refine_weights(arguments: argparse.Namespace, words: list[str], folder: Path
 
 
 def learn_from_nothing(arguments: argparse.Namespace, words: list[str], folder: Path, device: torch.device) -> Config:
-    """The settings of a model that starts from random weights, chosen by what the video shows."""
+    """Prepare a training from random weights; return its settings, chosen from measurements of the video."""
     if arguments.minutes is not None:
         raise InputError(f"--minutes is {arguments.minutes:g}: with --scratch say --steps instead.")
     said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps or STEPS)
@@ -105,7 +107,10 @@ def learn_from_nothing(arguments: argparse.Namespace, words: list[str], folder: 
 def keep_the_better(
     arguments: argparse.Namespace, config: Config, folder: Path, device: torch.device
 ) -> dict[str, Any]:
-    """Compare the refined weights with those they started from, without labels, and keep the better ones."""
+    """Compare the refined weights with the initial ones, without labels, and keep the better ones.
+
+    Return both scores, and `refined` or the name of the initial weights.
+    """
     part = part_asked_for(arguments, config.scene.stride)
     view = look_at(open_video(arguments.video[0], part, arguments.fps), config.scene.object_size)
     before, after = (
@@ -120,7 +125,7 @@ def keep_the_better(
 
 
 def told(before: LabelFreeScore, after: LabelFreeScore, start: str, better: bool) -> str:
-    """The comparison, for people."""
+    """Return the comparison as text."""
     lines = [
         f"{name:<8} explains {score.explained:.0%} of what moves, {score.on_something:.0%} of its boxes show something "
         f"that moves, {score.usual:.0%} have the usual shape, {score.lasting:.0%} of its ids last"
@@ -131,7 +136,7 @@ def told(before: LabelFreeScore, after: LabelFreeScore, start: str, better: bool
 
 
 def name_of(video: str) -> str:
-    """What to call the run folder: the video's own name, of a pattern that of its folder."""
+    """Return the name of the run folder: that of the video, or for a pattern that of its folder."""
     path = Path(video)
     name = path.parent.name if any(sign in path.name for sign in "*?[") else path.stem
     if not name or name == "..":
@@ -140,7 +145,7 @@ def name_of(video: str) -> str:
 
 
 def begun(chosen: Path, arguments: argparse.Namespace, words: list[str]) -> Config:
-    """The settings of the run that is to go on; its videos and the part of them become those of the arguments."""
+    """Return the settings of a run to resume; set its videos, and the part of them, in `arguments`."""
     if not chosen.exists():
         raise InputError(f"folder {chosen.parent} holds no run to go on with: leave --resume out, or correct --out.")
     given = [f"--{name.replace('_', '-')}" for name in CHOICES if getattr(arguments, name) not in (None, False)]
@@ -156,7 +161,7 @@ def begun(chosen: Path, arguments: argparse.Namespace, words: list[str]) -> Conf
 
 
 def choice(prepared: scratch.Prepared) -> str:
-    """What was found and chosen, for people."""
+    """Return the measurements of the video and the chosen settings as text."""
     found, scene, model = prepared.found, prepared.config.scene, prepared.config.model
     speed = f"{found.speed:.1f} px a frame" if found.speed else "not measured"
     return "\n".join(

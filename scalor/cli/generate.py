@@ -1,4 +1,4 @@
-"""`scalor generate`: how a scene goes on, as a model imagines it."""
+"""`scalor generate`: generate the continuation of a scene, or a whole scene, with a model."""
 
 import argparse
 from pathlib import Path
@@ -18,7 +18,7 @@ from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip, to_bytes
 
 FPS = 6
-"""Frames per second of the videos of ten-frame scenes: slow enough to follow by eye."""
+"""Frames per second of the output videos of ten-frame scenes: slow enough to follow by eye."""
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
@@ -60,7 +60,10 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, observe: int | None) -> None:
-    """A strip and videos of a rollout, beside the truth where it is known."""
+    """Write a strip, videos and tracks of a rollout, with the ground truth if it is known.
+
+    `observe` is the number of observed frames; None if all frames were generated.
+    """
     frames = rollout.frames[0]
     tracks = rollout.tracks.of_clip(0)
     rows = {
@@ -72,7 +75,7 @@ def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, obs
     if truth is not None:
         rows = {"truth": to_bytes(truth), **rows}
     save_png(folder / "strip.png", strip(rows, separator_after=observe))
-    # The film is larger than the strip; both its halves are drawn at the size that `overlay` chooses.
+    # The video is larger than the strip: both halves have the size that `overlay` chooses.
     videos = {"imagined": overlay(frames.cpu().numpy(), tracks, labels=False, trails=0)}
     if truth is not None:
         videos = {

@@ -1,4 +1,4 @@
-"""`scalor info`: what is in a checkpoint."""
+"""`scalor info`: print the contents of a checkpoint."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`scalor`: the command line. Every command is a module beside this one, named after it and imported when needed."""
+"""`scalor`: the command line. Every command is a module of this package with its name, imported when needed."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from scalor.errors import InputError
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run a command; 0 is success, 2 bad input, 128 + n a stop by signal n."""
+    """Run a command; return 0 for success, 2 for bad input, and 128 + n for a stop by signal n."""
     try:
         plain, dotted = split_overrides(sys.argv[1:] if words is None else words)
         arguments, rest = parser().parse_known_args(plain)
@@ -32,7 +32,7 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("scalor: stopped.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader of stdout has closed it
         silence()
         return 141
     except OSError as error:
@@ -43,13 +43,13 @@ def main(words: list[str] | None = None) -> int:
 
 
 def silence() -> None:
-    """What is still to be printed goes nowhere: Python would fail over it once more when it ends."""
+    """Redirect stdout to the null device; otherwise Python fails again when it flushes stdout at exit."""
     with suppress(OSError, ValueError):  # no real stdout, nothing to do
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
-    """Dotted options and their values apart from the rest, so that they may stand anywhere."""
+    """Separate dotted options and their values from all other words, so that they can be given anywhere."""
     plain, dotted = [], []
     rest = list(words)
     while rest:
@@ -65,6 +65,6 @@ def split_overrides(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def dispatch(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    """Run a command: each is a module of this package, named after it."""
+    """Import the module of a command and run it."""
     code: int = import_module(f"scalor.cli.{arguments.command}").run(arguments, overrides)
     return code

@@ -1,10 +1,10 @@
-"""Figures of a test set, as lines of text."""
+"""Metrics of a test set as lines of text."""
 
 from scalor.evaluation import TrackingReport, report
 
 
 def table(measured: report.Report) -> str:
-    """The figures a person looks for first."""
+    """Return the most important metrics as text."""
     lines = gates(measured.tracking) if measured.tracking else []
     objects = ""
     if measured.tracking:
@@ -18,7 +18,7 @@ def table(measured: report.Report) -> str:
 
 
 def gates(tracking: TrackingReport) -> list[str]:
-    """A line a gate."""
+    """Return a table with one line per gate."""
     lines = [f"{'gate':<8}{'MOTA':>8}{'prec.':>8}{'recall':>8}{'IDF1':>8}{'switches':>10}"]
     for name in ("paper", "strict", "iou"):
         gate = getattr(tracking, name)
@@ -29,7 +29,7 @@ def gates(tracking: TrackingReport) -> list[str]:
 
 
 def ahead(forecast: report.Forecast) -> str:
-    """How far off the last imagined frame is: by its centres, or by its pixels where there are no objects."""
+    """Return the error of the last generated frame: of its centres, or of its pixels if there are no objects."""
     steps = f"{len(forecast.mse)} frames ahead"
     if forecast.centre and forecast.centre_constant_velocity and forecast.centre_copy_last:
         return (

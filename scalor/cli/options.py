@@ -1,4 +1,4 @@
-"""What may be said on the command line: a function for each command, and the kinds of values."""
+"""Command-line options: one function per command, and the converters of values."""
 
 import argparse
 import json
@@ -9,20 +9,21 @@ from scalor.config import FPS
 from scalor.errors import InputError
 
 LONGEST_FIT = 10_000
-"""Minutes: a week."""
+"""Longest fit, minutes: about a week."""
 LARGEST_SCALE = 8
+"""Largest factor by which `fit --scratch` enlarges a video."""
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
 
 
 class Parser(argparse.ArgumentParser):
-    """Complains in one sentence, like everything else here."""
+    """An argument parser that raises `InputError` with a message of one sentence."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message}; see `{self.prog} --help`.")
 
 
 class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Shows the defaults that say something, and keeps the lines of the list of settings."""
+    """A help formatter that omits empty defaults and keeps the line breaks of the list of settings."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         says_nothing = action.default is None or action.default is False or action.default == []
@@ -30,10 +31,11 @@ class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFo
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
-"""What `add_subparsers` gives; it has no public name."""
+"""Return type of `add_subparsers`, which has no public name."""
 
 
 def parser() -> Parser:
+    """Return the parser of all commands."""
     top = Parser(
         prog="scalor",
         description="Find, follow, separate and forecast every object in a video, with no labels.",
@@ -60,7 +62,7 @@ def parser() -> Parser:
 
 
 def command(commands: Commands, name: str, help: str, *, weights: str | None = None, out: str | None = None) -> Parser:
-    """A new command with the options that several share."""
+    """Add a command with the options that several commands share; return its parser."""
     sub: Parser = commands.add_parser(name, help=help, description=help, allow_abbrev=False, formatter_class=Help)
     sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     if weights:
@@ -241,7 +243,7 @@ def add_reproduce(commands: Commands) -> None:
         nargs="+",
         help="tracking, likelihood, ablation, generation, efficiency, generalisation, replay, or all of them: all; "
         "figures draws the pictures of finished trainings into docs/pictures/results; page writes docs/results.md and "
-        "the results in README.md",
+        "the results in docs/research.md",
     )
     reproduce.add_argument(
         "--setting",
@@ -280,7 +282,7 @@ def add_info(commands: Commands) -> None:
 
 
 def add_selection(sub: argparse.ArgumentParser) -> None:
-    """Which part of a video is meant."""
+    """Add the options that select a part of a video."""
     sub.add_argument(
         "--region",
         type=natural,
@@ -357,7 +359,7 @@ def height_and_width(text: str) -> tuple[float, float]:
 
 
 def settings_help(note: str) -> str:
-    """Every setting with its default and meaning, and a note on the defaults."""
+    """Return the list of all settings with defaults and meanings, under a note on the defaults."""
     from scalor.cli.overrides import fields_of
     from scalor.config import Config
 

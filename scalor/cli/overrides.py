@@ -1,6 +1,7 @@
-"""Dotted overrides onto a preset: `--model.slots 48`, `--train.lengths '[[0, 2], [2000, 4]]'`.
+"""Dotted overrides of the settings of a preset: `--model.slots 48`, `--train.lengths '[[0, 2], [2000, 4]]'`.
 
-Values are read as JSON, or as words where that fails, then checked against the field's type.
+Values are parsed as JSON, otherwise as a pair such as `48x80`, otherwise as a string. Then they are checked against the
+type of the field.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ from scalor.errors import InputError
 
 
 def fields_of(config: Config) -> dict[str, dataclasses.Field[Any]]:
-    """Every setting by its dotted name."""
+    """Return every setting by its dotted name."""
     return {
         f"{section.name}.{field.name}": field
         for section in dataclasses.fields(config)
@@ -22,7 +23,7 @@ def fields_of(config: Config) -> dict[str, dataclasses.Field[Any]]:
 
 
 def apply(config: Config, words: list[str]) -> Config:
-    """The config with overrides given as `--name value` or `--name=value`."""
+    """Return the config with overrides given as `--name value` or `--name=value`."""
     sections: dict[str, dict[str, Any]] = {}
     for name, text in pairs(words):
         known = fields_of(config)
@@ -33,12 +34,13 @@ def apply(config: Config, words: list[str]) -> Config:
         section, field = name.split(".")
         hint = get_type_hints(type(getattr(config, section)))[field]
         sections.setdefault(section, {})[field] = convert(hint, read(text), name)
-    # All at once, so that settings that only fit together (frame and grid) can change together.
+    # All at once: settings that depend on each other (frame and grid) can then change together.
     changed = {section: dataclasses.replace(getattr(config, section), **values) for section, values in sections.items()}
     return dataclasses.replace(config, **changed)
 
 
 def pairs(words: list[str]) -> list[tuple[str, str]]:
+    """Return the names and values of overrides as text."""
     found = []
     rest = list(words)
     while rest:
@@ -55,7 +57,7 @@ def pairs(words: list[str]) -> list[tuple[str, str]]:
 
 
 def read(text: str) -> Any:
-    """JSON where it is JSON; `48x80` as a pair; else the word itself."""
+    """Return the value of a JSON text, the pair of a text such as `48x80`, or any other text unchanged."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -67,5 +69,5 @@ def read(text: str) -> Any:
 
 
 def with_test_scenes(config: Config, other: Config) -> Config:
-    """The config, tested on another preset's scenes."""
+    """Return the config with the test scenes of another one."""
     return dataclasses.replace(config, test=other.test)

@@ -1,4 +1,4 @@
-"""`scalor pack`: a small copy of weights."""
+"""`scalor pack`: write a small copy of trained weights."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`scalor predict`: how one's own video goes on."""
+"""`scalor predict`: generate the continuation of your own video."""
 
 import argparse
 from collections import deque
@@ -26,9 +26,9 @@ from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip, to_bytes
 
 SHOWN = 5
-"""Frames seen, and frames imagined, in the strip."""
+"""Largest number of observed frames in the strip, and of generated frames."""
 ENLARGED = 200
-"""Pixels of a frame's longer side there, about."""
+"""Approximate longer side of a frame in the strip, pixels."""
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
@@ -66,7 +66,10 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def around(video: Video, at: float | None, observe: int, horizon: int) -> tuple[list[Frame], list[Frame]]:
-    """The frames before a moment (none given: the end), and those that really came after it."""
+    """Return the last `observe` frames before the second `at`, and at most `horizon` true frames after it.
+
+    `at` None means the end of the video.
+    """
     seen: deque[Frame] = deque(maxlen=observe)
     frames = video.whole_frames()
     truth: list[Frame] = []
@@ -84,7 +87,7 @@ def around(video: Video, at: float | None, observe: int, horizon: int) -> tuple[
 
 
 def go_on(seen: list[Frame], rollout: Rollout, lens: Lens, video: Video) -> Iterator[Frame]:
-    """The frames that were seen, then those that were imagined."""
+    """Yield the observed frames, then the generated ones in pixels of the video."""
     yield from seen
     last, step = seen[-1], video.selection.stride
     for ahead, drawn in enumerate(rollout.frames[0, len(seen) :], 1):
@@ -93,7 +96,7 @@ def go_on(seen: list[Frame], rollout: Rollout, lens: Lens, video: Video) -> Iter
 
 
 def picture(lens: Lens, seen: list[Frame], truth: list[Frame], rollout: Rollout) -> UInt8[np.ndarray, "h w 3"]:
-    """The last frames seen and the first imagined: what happened, what the model drew, its background and masks."""
+    """Draw the last observed and first generated frames: ground truth, rendering, background and masks."""
     observed, horizon = min(SHOWN, len(seen)), min(SHOWN, rollout.frames.shape[1] - len(seen))
     shown = slice(len(seen) - observed, len(seen) + horizon)
     frames = rollout.frames[0, shown]

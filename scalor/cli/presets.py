@@ -1,4 +1,4 @@
-"""`scalor presets`: every experiment by name."""
+"""`scalor presets`: list the presets, or print all settings of one."""
 
 import argparse
 import json

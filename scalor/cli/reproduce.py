@@ -1,4 +1,4 @@
-"""`scalor reproduce`: the tables of the paper, and the pages that show them."""
+"""`scalor reproduce`: make the tables of the paper, its figures, and the results page."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from scalor.reproduce.work import work
 from scalor.signals import Stopped
 
 PAGES = ("figures", "page")
-"""What is made from trainings and results that are there, in this order."""
+"""Outputs that are made from existing trainings and results, in this order."""
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def make_pages(wanted: list[str], order: Order) -> list[Path]:
-    """The pictures first: the page shows those that are there."""
+    """Make the requested outputs; return their files. Figures come first, as the page shows those that exist."""
     files = []
     if "figures" in wanted:
         drawn, left_out = draw_all(order.runs, order.results, page.FIGURES, order.device)
@@ -59,6 +59,7 @@ def make_pages(wanted: list[str], order: Order) -> list[Path]:
 
 
 def kept(was_there: bool) -> str:
+    """Return the mark of a result that existed already."""
     return " (kept)" if was_there else ""
 
 
@@ -71,7 +72,7 @@ def show_pages(files: list[Path], json: bool) -> int:
 
 
 def headline(cell: Cell, document: Document) -> str:
-    """The figures a person looks for first."""
+    """Return the most important numbers of a result as text."""
     if cell.table == "efficiency":
         speed, training = document["speed"], document["training"]
         times = ", ".join(f"{row['objects']} objects {row['ms_per_frame']:.1f} ms a frame" for row in speed)
@@ -99,5 +100,5 @@ def motas(metrics: Document) -> str:
 
 
 def number(value: float | None, digits: int) -> str:
-    """What could not be measured says so."""
+    """Return a number as text, or `unknown` if it could not be measured."""
     return "unknown" if value is None else f"{value:.{digits}f}"

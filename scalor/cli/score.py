@@ -1,4 +1,4 @@
-"""`scalor score`: the tracks of one or more files against a truth file."""
+"""`scalor score`: compare the tracks of one or more files with a ground-truth file."""
 
 import argparse
 
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def frame_range(word: str) -> tuple[int, int]:
-    """`478-795`: the first frame and the last, from 1 on."""
+    """Return the first and last frame of a range such as `478-795`, counted from 1."""
     first, dash, last = word.partition("-")
     if not (dash and first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
         raise InputError(f"--frames is {word!r}: give the first frame and the last, from 1 on, for example 478-795.")

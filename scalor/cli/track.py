@@ -1,4 +1,4 @@
-"""`scalor track`: every object of a video, as tables, films and a report."""
+"""`scalor track`: track every object of a video; write tables, videos and a report."""
 
 import argparse
 import sys
@@ -57,9 +57,11 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
 
 
 def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[VideoView], Streaming], int, bool]:
-    """How to get the classical tracker or the model that the weights name for a video, the stride it was made for, and
-    whether it needs a camera that stands still: words that do not go together are refused at once, weights are read
-    when it is called."""
+    """Return a loader of the requested tracker, its stride, and whether it needs a static camera.
+
+    Options that exclude each other raise an error at once. The loader takes a view of the video, reads the weights and
+    returns the model or classical tracker. The stride is the one the weights were fitted with.
+    """
     if is_classical(arguments.weights):
         check_words(arguments)
         return lambda view: tracker_for_video(arguments, view), 1, arguments.weights == MOTION

@@ -1,4 +1,4 @@
-"""`scalor train`."""
+"""`scalor train`: train models from presets and measure them on unseen clips."""
 
 import argparse
 import sys
@@ -19,14 +19,14 @@ from scalor.training.loop import Job, TrainingResult, train_together
 
 
 class Planned(NamedTuple):
-    """A run that is asked for."""
+    """A requested run."""
 
     preset: str
     job: Job
 
 
 class Trained(NamedTuple):
-    """A run at its end, measured."""
+    """A finished run with its metrics."""
 
     preset: str
     document: dict[str, Any]
@@ -58,13 +58,14 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
 
 
 def plan_one(arguments: argparse.Namespace, words: list[str]) -> Planned:
+    """Return the run of a single preset."""
     (preset,) = arguments.preset
     config = overrides.apply(get_preset(preset), words)
     return Planned(preset, Job(config, Path(arguments.out or f"runs/{preset}")))
 
 
 def plan_several(arguments: argparse.Namespace, words: list[str]) -> list[Planned]:
-    """Every preset with every seed (none given: with its own), each in a folder that is named so."""
+    """Return the runs of all presets with all seeds (default: the preset's own seed), each with its own folder."""
     seed = dict(overrides.pairs(words)).get("train.seed")
     if arguments.seeds and seed is not None:
         seeds = " ".join(map(str, arguments.seeds))
@@ -79,6 +80,7 @@ def plan_several(arguments: argparse.Namespace, words: list[str]) -> list[Planne
 
 
 def measure(run: Planned, result: TrainingResult, clips: int, device: torch.device) -> Trained:
+    """Evaluate a trained model and write metrics.json into its run folder."""
     config, folder = run.job.config, run.job.folder
     measured = report.evaluate(result.model, config, clips)
     document = {
@@ -95,6 +97,7 @@ def measure(run: Planned, result: TrainingResult, clips: int, device: torch.devi
 
 
 def show(trained: list[Trained], side_by_side: bool, json: bool) -> None:
+    """Print the results of finished runs."""
     documents = [run.document for run in trained]
     if json:
         print_json(documents if side_by_side else documents[0])
@@ -107,7 +110,7 @@ def show(trained: list[Trained], side_by_side: bool, json: bool) -> None:
 
 
 def rows(trained: list[Trained]) -> list[str]:
-    """A line a run."""
+    """Return a table with one line per run."""
     width = max(len(run.document["folder"]) for run in trained)
     names = ("steps", "seconds", "strict MOTA", "paper MOTA", "IoU MOTA", "HOTA", "count MAE", "MSE")
     lines = [f"{'run':<{width}}" + "".join(f"{name:>{len(name) + 4}}" for name in names)]
@@ -124,7 +127,7 @@ def rows(trained: list[Trained]) -> list[str]:
 
 
 def spreads(trained: list[Trained]) -> list[str]:
-    """Of every preset that several seeds were trained of, the mean and the range of MOTA, or of what there is."""
+    """Return the mean and range over seeds, for presets with several seeds: of MOTA, or of MSE without objects."""
     lines = []
     for preset in dict.fromkeys(run.preset for run in trained):
         seeds = [run.measured for run in trained if run.preset == preset]
@@ -138,4 +141,5 @@ def spreads(trained: list[Trained]) -> list[str]:
 
 
 def spread(values: list[float], digits: int = 3) -> str:
+    """Return mean, minimum and maximum as text."""
     return f"{sum(values) / len(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"

@@ -1,4 +1,4 @@
-"""What commands that read a video share."""
+"""Functions shared by the commands that read a video."""
 
 import argparse
 from typing import Any
@@ -10,7 +10,7 @@ from scalor.video import Selection
 
 
 def described(view: VideoView) -> str:
-    """What was found in the video before it is tracked, for people."""
+    """Return the measurements of the video, made before it is tracked, as text."""
     found, lines = view.found, []
     if found is not None:
         speed = f", {found.speed:.1f} px a frame" if found.speed else ""
@@ -24,7 +24,7 @@ def described(view: VideoView) -> str:
 
 
 def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """Where results come from."""
+    """Return the provenance of results: video, weights, command, commit and date."""
     return {
         "video": arguments.video,
         "weights": arguments.weights,
@@ -35,6 +35,7 @@ def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
+    """Return the part of a video that the options select."""
     region = None
     if arguments.region is not None:
         x0, y0, x1, y1 = arguments.region
@@ -43,6 +44,7 @@ def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
 
 
 def tell(document: dict[str, Any], as_json: bool, sentence: str) -> int:
+    """Print the document as JSON, or the sentence; return the exit code 0."""
     if as_json:
         print_json(document)
     else:

@@ -1,9 +1,10 @@
-"""What the things of a composed clip look like: outlines and patterns, in windows around their centres.
+"""Shapes and colour patterns of the objects in composed clips, drawn in windows around the objects' centres.
 
-Outlines are signed distances in pixels; a pixel's alpha falls from 1 to 0 across the edge. Five kinds: blobs that
-deform, rounded boxes, thin bodies that bend, walkers whose legs swing, and dots. Things of a clip are often alike.
+Outlines are signed distance functions in pixels; a pixel's alpha falls from 1 to 0 across the edge. There are five
+kinds: blobs that deform, rounded boxes, thin bodies that bend, walkers whose legs swing, and dots. In most clips the
+objects look alike.
 
-N things, B clips, T frames, windows of S by S pixels.
+N objects, B clips, T frames, windows of S by S pixels.
 """
 
 import math
@@ -18,16 +19,18 @@ from scalor.data.walkers import walk
 
 BLOB, BOX, THIN, WALKER, DOT = range(5)
 SHARES = (0.27, 0.14, 0.27, 0.23, 0.09)
-"""How often each kind occurs, in the order above."""
+"""Probability of each kind, in the order above."""
 MIXED = 0.2
-"""Share of the clips in which every thing is of a kind of its own."""
+"""Share of the clips in which each object's kind is drawn independently. In all others one kind is drawn per clip."""
 ALIKE = 0.6
-"""Share of the clips in which things have nearly the same size, shape and colours."""
+"""Share of the clips in which all objects have nearly the same size, shape and colours."""
 LARGEST, SMALLEST = 28.0, 5.0
-"""Pixels, along a side of a thing's box."""
+"""Largest and smallest allowed side of an object's box before rotation, pixels."""
 UPRIGHT = 0.4
-"""Share of the clips in which blobs and boxes do not turn with their heading."""
+"""Share of the clips in which objects stay nearly upright instead of turning with their heading. Walkers always do."""
+# Colour patterns.
 PLAIN, SPLIT, STRIPES, RIM = range(4)
+# Keys of parts and numbers of draws, see `hashing`.
 BODY, LOOK = 0xB0D1, 0x100C
 KIND, MIX, LIKE, SIZE, OWN_SIZE, ASPECT, OWN_ASPECT, TURN, TILT, SOFT, WOBBLE, BEND, GIRTH, TAPER, BEAT, WIDE = range(
     16
@@ -37,28 +40,28 @@ COLOUR, OTHER, SHIFT = 40, 44, 48
 
 
 class Build(NamedTuple):
-    """The kind, size and shape of N things of B clips."""
+    """The kind, size and shape of N objects in B clips."""
 
     kind: Int[Tensor, "N B"]
     side: Float[Tensor, "N B"]
-    """Square root of the area of a typical thing's box, pixels."""
+    """Square root of the area of the object's box, before its sides are limited, pixels."""
     half: Float[Tensor, "N B 2"]
-    """Half the width and half the height before turning, pixels."""
+    """Half the width and half the height before rotation, pixels."""
     upright: Bool[Tensor, "N B"]
 
 
 class Outline(NamedTuple):
-    """Things in their windows."""
+    """Objects drawn in their windows."""
 
     alpha: Float[Tensor, "N B T S S"]
     u: Float[Tensor, "N B T S S"]
-    """Along the body, -1 to 1 from end to end;"""
+    """Coordinate along the body, -1 to 1 from end to end. For walkers: coordinate to the side."""
     w: Float[Tensor, "N B T S S"]
-    """and across it."""
+    """Coordinate across the body, -1 to 1 from side to side. For walkers: -1 to 1 from head to feet."""
 
 
 def build(clip: Int[Tensor, "B"], keys: Int[Tensor, "N B"], typical: float) -> Build:
-    """Kinds and sizes, around a `typical` one."""
+    """Draw the kind, size and shape of every object. Sizes vary around `typical` pixels."""
     scene, own = fold(clip, BODY), fold(keys, BODY)
     mixed, alike = uniform(scene, MIX) < MIXED, (uniform(scene, LIKE) < ALIKE).float()
     kind = choose(torch.where(mixed, uniform(own, KIND), uniform(scene, KIND).expand_as(own)), SHARES)
@@ -83,12 +86,15 @@ def outline(
     x: Float[Tensor, "N B T S"],
     y: Float[Tensor, "N B T S"],
 ) -> Outline:
-    """Things as they look at pixels whose middles lie x and y from their centres."""
+    """Draw the objects at pixels whose centres lie x and y from the objects' centres.
+
+    `heading` is in radians. `pace` is the speed as a share of the object's usual speed; walkers' legs swing with it.
+    """
     scene, own = fold(clip, BODY), fold(keys, BODY)
     times = torch.arange(heading.shape[-1], device=keys.device)
 
     def wide(values: Tensor) -> Tensor:
-        """[N, B] or [N, B, T] beside windows."""
+        """Append dimensions to [N, B] or [N, B, T], so that it broadcasts against windows."""
         return values[..., None, None] if values.ndim == 3 else values[..., None, None, None]
 
     kind = body.kind
@@ -124,7 +130,7 @@ def _radius(u: Tensor, w: Tensor) -> Tensor:
 
 
 def _wobbly(own: Tensor, scene: Tensor, u: Tensor, w: Tensor, times: Tensor) -> Tensor:
-    """The radius of a blob in the direction of each pixel, around 1; it changes with time."""
+    """Return the radius of a blob in the direction of each pixel. It is around 1 and changes over time."""
     theta = torch.atan2(w, u)
     amount = (uniform(scene, WOBBLE) < 0.6) * 0.25
     radius = torch.ones_like(theta)
@@ -137,7 +143,7 @@ def _wobbly(own: Tensor, scene: Tensor, u: Tensor, w: Tensor, times: Tensor) -> 
 
 
 def _thin(own: Tensor, body: Build, along: Tensor, across: Tensor, times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance from thin bodies that bend, and the places along and across them."""
+    """Return the signed distance from bending thin bodies, and the coordinates along and across them."""
 
     def wide(values: Tensor) -> Tensor:
         return values[..., None, None, None]
@@ -159,7 +165,10 @@ def colours(
     shape: Outline,
     tone: Float[Tensor, "B"],
 ) -> Float[Tensor, "3 N B T S S"]:
-    """Two colours in a pattern, away from the `tone` of the scene by a strength."""
+    """Return the objects' colours: two colours in a pattern.
+
+    Their brightness differs from the scene's `tone` by a randomly drawn contrast.
+    """
     scene, own = fold(clip, LOOK), fold(keys, LOOK)
     alike = uniform(fold(clip, BODY), LIKE) < ALIKE
     source = torch.where(alike, scene.expand_as(own), own)
@@ -175,7 +184,7 @@ def colours(
     tinted = (uniform(scene, TINTED) < 0.6).float()
     pattern = choose(uniform(source, PATTERN), (0.35, 0.35, 0.15, 0.15))
     pattern = torch.where(body.kind == WALKER, SPLIT, pattern)
-    # The second colour may be that of the scene: then a part of the thing can hardly be seen.
+    # The second colour may equal the scene's, so that a part of the object is hardly visible.
     other = tone + sign * strength * between(source, CONTRAST, -0.4, 1.6)
     other = torch.where(uniform(source, HIDDEN) < 0.12, tone, other)
     direction = wide(2 * math.pi * uniform(source, ANGLE))

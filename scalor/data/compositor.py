@@ -1,11 +1,13 @@
-"""Composed clips: unlike things that move before a still scene, with their truth. They teach the universal weights.
+"""Composed clips: varied objects that move in front of a stationary background, with ground truth.
 
-Every clip is another world: its scene, its things, how they move, and what the camera does to them (`bodies`, `paths`,
-`disturbances`). The picture of the empty scene that comes with a clip is as imperfect as the one of a real video:
-things that rested are left in it as ghosts, and its light is not quite that of the frames.
-A clip depends only on (seed, split, index). Nothing here reads a tensor back: a call can be captured in a CUDA graph.
+The universal weights (`any`) are trained on these clips. Each clip draws its own background, objects, motion and
+camera effects (`bodies`, `paths`, `disturbances`). The background picture that comes with a clip is as imperfect as
+one estimated from a real video: objects that rested remain in it as ghosts, and its light differs slightly from that of
+the frames.
+A clip depends only on (seed, split, index). Nothing here copies a tensor to the host, so a call can be captured in a
+CUDA graph.
 
-N things, B clips, T frames, H by W pixels, windows of S by S pixels.
+N objects, B clips, T frames, H by W pixels, windows of S by S pixels.
 """
 
 import math
@@ -28,24 +30,25 @@ from scalor.data.paths import Paths, paths
 from scalor.data.recorded import AT_ONCE, RecordedClips
 
 RADIUS = 19
-"""Of the windows that things are drawn in, pixels."""
+"""Radius of the windows that objects are drawn in, pixels: a window's side is 2 * RADIUS + 1."""
 SEEN = 0.04
-"""A pixel of a thing shows it when it differs from the empty scene by this much."""
+"""Difference from the background, in any colour channel, above which a pixel of an object shows the object."""
 ENOUGH = 0.4
-"""A thing of whose pixels so many show is seen as well as one of which all do."""
+"""Share of an object's own pixels that must show it for full visibility. Below, visibility shrinks in proportion."""
 DIVIDING = 0.35
-"""Share of the clips in which some things divide."""
+"""Share of the clips in which some objects divide."""
 LAST_NUMBER = 2**31 - 1
-"""Of clips; recorded ones are counted back from it."""
+"""Largest index of a clip. Clips for the bank of recorded clips are numbered backwards from it."""
 RECORDED = 0.3
-"""Share of the clips that come from the bank of recorded ones, where there is one."""
+"""Share of the clips that come from the bank of recorded clips, if there is a bank."""
+# Keys of parts and numbers of draws, see `hashing`.
 CAST, STILL, BANK = 0xCA57, 0x571F, 0xBA4C
 COUNT, GHOSTS, GHOST, FAINT, GREY, INVERTED, DIVIDE, WHEN, WAY, BARS, BAR, WIDTH, UPRIGHT = range(13)
 SHADE, DEEP, AWAY_X, AWAY_Y = range(20, 24)
 
 
 class Compositor:
-    """Clips numbered without end; the same number is the same clip, always."""
+    """An unlimited series of composed clips. The same index always gives the same clip."""
 
     def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
         self.config, self.seed, self.split, self.device = config, seed, split, device
@@ -54,7 +57,7 @@ class Compositor:
         self.bank = RecordedClips(self._uncompressed(config.recorded), seed) if config.recorded else None
 
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
-        """Clips of these numbers; some of them are from the bank of recorded clips."""
+        """Return the clips with these indices. If there is a bank of recorded clips, some come from it instead."""
         clip = self.compose(index, length)
         if self.bank is None:
             return clip
@@ -62,19 +65,19 @@ class Compositor:
         return self.bank.replace(clip, uniform(keys, 0) < RECORDED, whole(keys, 1, len(self.bank)))
 
     def _uncompressed(self, count: int) -> Iterator[Clip]:
-        """Clips for the bank: those of the last numbers, which no training comes to."""
+        """Yield clips for the bank, without codec losses. They have the last indices, which training never reaches."""
         for first in range(0, count, AT_ONCE):
             number = torch.arange(first, min(first + AT_ONCE, count), device=self.device)
             yield self.compose(LAST_NUMBER - number, self.config.length, compress=False)
 
     def compose(self, index: Int[Tensor, " B"], length: int, compress: bool = True) -> Clip:
-        """Draw clips; `compress`: some of them with the losses of a video codec."""
+        """Draw the clips with these indices. With `compress`, some of them get the losses of a video codec."""
         config = self.config
         clip = key(self.seed, self.split, index)
         number = torch.arange(config.objects[1], device=self.device)[:, None]
         keys = fold(fold(clip, CAST), number)  # [N, B]
         division = self.division(clip, number)
-        looks = torch.where(division.child, keys.roll(1, 0), keys)  # a daughter looks like her mother
+        looks = torch.where(division.child, keys.roll(1, 0), keys)  # a daughter looks like its mother
         body = self.build(clip, looks)
         ways = self.ways(clip, keys, body, division)
         exists = number < self.count(clip)
@@ -82,7 +85,7 @@ class Compositor:
         scene, tone = disturbances.scenes(clip, config.frame)
 
         ghost = self.ghosts(clip, keys) & exists
-        # The last frame of all is the empty scene as it is believed to be: with what rested left in it.
+        # An extra last frame is the estimated background: the scene with the ghosts of objects that rested.
         ways = Paths(*(torch.cat([part[:, :, :length], part[:, :, :1]], 2) for part in ways))
         drawn = self.draw(clip, looks, body, ways, torch.cat([alive[..., :length], ghost[..., None]], 2), scene, tone)
         left = between(fold(clip, STILL), FAINT, 0.3, 1.3).clamp(max=1)[:, None, None, None]
@@ -90,15 +93,16 @@ class Compositor:
         return self.seen(clip, drawn, still, length, compress)
 
     def count(self, clip: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
-        """How many things a clip has."""
+        """Return the number of objects in each clip."""
         fewest, most = self.config.objects
         return fewest + (uniform(clip, COUNT) * (most - fewest + 1)).long().clamp(max=most - fewest)
 
     def build(self, clip: Int[Tensor, "B"], looks: Int[Tensor, "N B"]) -> Build:
+        """Draw the kind, size and shape of every object."""
         return bodies.build(clip, looks, self.config.size)
 
     def division(self, clip: Int[Tensor, "B"], number: Int[Tensor, "N 1"]) -> "Division":
-        """Which things come from the one before them, and when. Others are there from the first frame on."""
+        """Choose the objects that split off from the object before them, and when. All others exist from frame 0."""
         draws = fold(fold(clip, CAST), number + 1_000)
         dividing = uniform(fold(clip, CAST), DIVIDE) < DIVIDING
         child = dividing & (number % 2 == 1) & (uniform(draws, DIVIDE) < 0.6)
@@ -106,7 +110,7 @@ class Compositor:
         return Division(child, when, 2 * math.pi * uniform(draws, WAY))
 
     def ways(self, clip: Int[Tensor, "B"], keys: Int[Tensor, "N B"], body: Build, division: "Division") -> Paths:
-        """Daughters start where their mothers are and move away from them."""
+        """Return the paths of all objects. A daughter starts next to its mother and moves away from it."""
         own = paths(clip, keys, body.side, self.config.length, self.config.frame)
         mother = Paths(*(part.roll(1, 0) for part in own))
         since = torch.arange(self.config.length, device=self.device) - division.when[..., None]
@@ -117,7 +121,7 @@ class Compositor:
         return Paths(centre, torch.where(child, mother.heading, own.heading), torch.where(child, mother.pace, own.pace))
 
     def ghosts(self, clip: Int[Tensor, "B"], keys: Int[Tensor, "N B"]) -> Bool[Tensor, "N B"]:
-        """What was taken for a part of the scene where it was at first."""
+        """Choose the objects that remain as ghosts in the background picture, at their first position."""
         return (uniform(fold(clip, STILL), GHOSTS) < 0.3) & (uniform(fold(keys, STILL), GHOST) < 0.35)
 
     def draw(
@@ -130,7 +134,7 @@ class Compositor:
         scene: Float[Tensor, "B 3 H W"],
         tone: Float[Tensor, "B"],
     ) -> Clip:
-        """All frames, the last one of which shows what is left in the empty scene."""
+        """Draw all frames. The last one shows the background with the ghosts in it."""
         steps = torch.arange(-RADIUS, RADIUS + 1, device=self.device)
         cell = ways.centre.floor()
         x, y = (steps + 0.5 - (ways.centre - cell)[..., None]).unbind(-2)
@@ -161,7 +165,7 @@ class Compositor:
     def bars(
         self, clip: Int[Tensor, "B"], row: Int[Tensor, "N B T S"], column: Int[Tensor, "N B T S"]
     ) -> Float[Tensor, "N B T S S"]:
-        """What of a window lies behind poles and beams of the scene; in most clips there are none."""
+        """Return the share of each window pixel that poles and beams of the scene hide. Most clips have none."""
         keys = fold(clip, CAST)
         covered = torch.zeros(*row.shape, column.shape[-1], device=row.device)
         for bar in range(2):
@@ -179,7 +183,7 @@ class Compositor:
     def shadows(
         self, clip: Int[Tensor, "B"], body: Build, x: Float[Tensor, "N B T S"], y: Float[Tensor, "N B T S"]
     ) -> Float[Tensor, "N B T S S"]:
-        """Soft spots beside or below things, in some clips."""
+        """Return soft shadows beside or below the objects, in some clips. Values are shares of the light removed."""
         keys = fold(clip, CAST)
         depth = between(keys, DEEP, 0.1, 0.5) * (uniform(keys, SHADE) < 0.3)
         half = body.half
@@ -192,7 +196,11 @@ class Compositor:
     def seen(
         self, clip: Int[Tensor, "B"], drawn: Clip, still: Float[Tensor, "B 3 H W"], length: int, compress: bool
     ) -> Clip:
-        """The frames through a camera, beside the empty scene through the same one."""
+        """Apply blur, noise, codec losses, greyscale and inversion to the frames; all but the noise only in some clips.
+
+        The background picture gets all of these except noise and codec losses. The visible share of objects that hardly
+        differ from the background is reduced.
+        """
         keys = fold(clip, STILL)
         truth = cut(drawn.truth, length)
         shows = (drawn.frames[:, :length] - still[:, None]).abs().amax(2) > SEEN
@@ -210,7 +218,7 @@ class Compositor:
 
 
 class Division(NamedTuple):
-    """Which things divide off from the one before them, when, and in which direction."""
+    """Which objects split off from the object before them, at which frame, and in which direction (radians)."""
 
     child: Bool[Tensor, "N B"]
     when: Int[Tensor, "N B"]
@@ -218,7 +226,10 @@ class Division(NamedTuple):
 
 
 def extent(alpha: Float[Tensor, "N B T S S"]) -> tuple[Float[Tensor, "N B T 2"], Float[Tensor, "N B T 2"]]:
-    """The first and the last column and row (x and y) of what is opaque by half in each window."""
+    """Return the tight box around alpha above 0.5 in each window: low and high x and y, pixels of the window.
+
+    The high edges are exclusive. Both edges are 0 where nothing is above 0.5.
+    """
     inside = alpha > 0.5
     steps = torch.arange(alpha.shape[-1], device=alpha.device)
     lows, highs = [], []
@@ -230,7 +241,7 @@ def extent(alpha: Float[Tensor, "N B T S S"]) -> tuple[Float[Tensor, "N B T 2"],
 
 
 def cut(truth: Truth, length: int) -> Truth:
-    """The truth of the first frames."""
+    """Return the truth of the first `length` frames."""
     return Truth(
         id=truth.id[:, :length],
         centre=truth.centre[:, :length],
@@ -242,7 +253,7 @@ def cut(truth: Truth, length: int) -> Truth:
 
 
 def shown_share(truth: Truth, shows: Bool[Tensor, "B T H W"]) -> Float[Tensor, "B T N"]:
-    """Of the pixels that are a thing's own, those that differ from the empty scene."""
+    """Return the share of each object's own pixels that differ from the background (`shows`)."""
     count = truth.visible.shape[-1]
     owner = torch.where(truth.owner < 0, count, truth.owner).flatten(2)
     zeros = torch.zeros(*owner.shape[:2], count + 1, device=owner.device)

@@ -1,4 +1,4 @@
-"""The still scenes of composed clips, and what cameras do to them: light, shimmer, shake, blur, noise, compression.
+"""Backgrounds of composed clips, and effects of light and camera: shimmer, flutter, shake, blur, noise, compression.
 
 B clips, T frames, H by W pixels.
 """
@@ -12,21 +12,23 @@ from torch.nn.functional import affine_grid, conv2d, grid_sample, interpolate, p
 
 from scalor.data.hashing import between, fold, normal, uniform
 
+# Keys of parts and numbers of draws, see `hashing`.
 SCENE, CAMERA = 0x5CE7, 0xCA3E
 TONE, WAVE, EDGE, GRAIN, TINT, FLICKER, DRIFT, STEP, WHEN, SHIMMER, SHAKE, BLUR, NOISE, CODEC, FLUTTER, WIDTH = range(
     16
 )
 GRIDS = (3, 6, 12, 40)
-"""Sides of the grids of random numbers that a scene is the sum of, coarse to fine."""
+"""Sides of the grids of random numbers that are interpolated and added up to a scene, coarse to fine."""
 EDGES, LINES = 3, 3
-"""Straight edges and thin lines (tape, cables, poles) in a scene, at most."""
+"""Largest number of straight edges and of thin lines (tape, cables, poles) in a scene."""
 BLOCK = 8
-"""Side of the squares that are compressed together, pixels."""
+"""Side of a block of the simulated codec, pixels."""
 NOISE_SIDE = 256
+"""Side of the picture that noise is read from, pixels."""
 
 
 def scenes(clip: Int[Tensor, "B"], frame: tuple[int, int]) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B"]]:
-    """Still scenes, from plain to cluttered, and their tones: the mean brightness."""
+    """Draw backgrounds, from plain to cluttered. Return them and their tone, the brightness that they vary around."""
     keys = fold(clip, SCENE)
     tone = between(keys, TONE, 0.08, 0.92)
     picture = tone[:, None, None, None].expand(-1, 3, *frame)
@@ -57,7 +59,7 @@ def scenes(clip: Int[Tensor, "B"], frame: tuple[int, int]) -> tuple[Float[Tensor
 
 
 def _grid(keys: Int[Tensor, "B"], channels: int, side: int, frame: tuple[int, int]) -> Float[Tensor, "B channels H W"]:
-    """Smooth random pictures around 0."""
+    """Return smooth random pictures with values around 0: random numbers on a grid, interpolated."""
     places = torch.arange(channels * side * side, device=keys.device).view(channels, side, side)
     values = uniform(fold(keys[:, None, None, None], places), 0) - 0.5
     smooth: Tensor = interpolate(values, frame, mode="bicubic", align_corners=False)
@@ -65,7 +67,7 @@ def _grid(keys: Int[Tensor, "B"], channels: int, side: int, frame: tuple[int, in
 
 
 def shimmer(clip: Int[Tensor, "B"], length: int, frame: tuple[int, int]) -> Float[Tensor, "B T 1 H W"]:
-    """Light that plays on a part of the scene: leaves, water. In most clips there is none."""
+    """Return brightness changes on a part of the scene, as from leaves or water. In most clips they are 0."""
     keys = fold(clip, CAMERA)
     region = _grid(fold(keys, 0x30), 1, 5, frame).mul(12).sub(1).sigmoid()  # [B, 1, H, W]
     times = torch.arange(length, device=clip.device)
@@ -76,7 +78,7 @@ def shimmer(clip: Int[Tensor, "B"], length: int, frame: tuple[int, int]) -> Floa
 
 
 def flutter(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:
-    """A part of the scene that moves to and fro by a pixel or two, in some clips: tape, twigs, flags, cables."""
+    """Move a part of the scene to and fro by a pixel or two, in some clips: tape, twigs, flags, cables."""
     keys = fold(clip, CAMERA)
     clips, length, _, height, width = pictures.shape
     each = fold(fold(keys, 0x35)[:, None], torch.arange(length, device=clip.device))
@@ -87,7 +89,7 @@ def flutter(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Flo
 
 
 def _shifted(pictures: Float[Tensor, "M 3 H W"], x: Float[Tensor, " M"], y: Float[Tensor, " M"]) -> Tensor:
-    """Pictures moved by x and y pixels."""
+    """Return pictures shifted by x and y pixels."""
     height, width = pictures.shape[-2:]
     ones, none = torch.ones_like(x), torch.zeros_like(x)
     rows = [torch.stack([ones, none, 2 * x / width], -1), torch.stack([none, ones, 2 * y / height], -1)]
@@ -97,7 +99,10 @@ def _shifted(pictures: Float[Tensor, "M 3 H W"], x: Float[Tensor, " M"], y: Floa
 
 
 def light(clip: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T"]:
-    """The factor by which each frame is lighter than the still scene: flicker, drift and steps, mostly none."""
+    """Return the brightness of each frame relative to the background picture.
+
+    Flicker, drift and steps occur in 30, 20 and 15 % of the clips.
+    """
     keys = fold(clip, CAMERA)
     times = torch.arange(length, device=clip.device)
     each = fold(fold(keys, 0x32)[:, None], times)
@@ -109,7 +114,7 @@ def light(clip: Int[Tensor, "B"], length: int) -> Float[Tensor, "B T"]:
 
 
 def shaken(clip: Int[Tensor, "B"], scene: Float[Tensor, "B 3 H W"], length: int) -> Float[Tensor, "B T 3 H W"]:
-    """The scene in every frame, moved by parts of a pixel in some clips."""
+    """Return the scene in every frame, randomly shifted in some clips (standard deviation of at most 0.8 pixels)."""
     keys = fold(clip, CAMERA)
     each = fold(fold(keys, 0x33)[:, None], torch.arange(length, device=clip.device))  # [B, T]
     amount = (0.8 * uniform(fold(keys, 6), SHAKE) * (uniform(keys, SHAKE) < 0.25))[:, None]
@@ -119,7 +124,7 @@ def shaken(clip: Int[Tensor, "B"], scene: Float[Tensor, "B 3 H W"], length: int)
 
 
 def blurred(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:
-    """Out of focus, in some clips."""
+    """Blur all pictures of a clip with one Gaussian kernel. Most clips get a kernel too narrow to be noticed."""
     keys = fold(clip, CAMERA)
     width = between(keys, BLUR, 0.3, 1.1) * (uniform(fold(keys, 2), BLUR) < 0.4) + 0.05
     steps = torch.arange(-2, 3, device=clip.device)
@@ -133,14 +138,14 @@ def blurred(clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"]) -> Flo
 
 
 class NoiseBank:
-    """Normal noise for pixels, taken out of one fixed picture of it at random places: cheap on every device."""
+    """Gaussian pixel noise, read from one fixed noise picture at random offsets, which is cheap on every device."""
 
     def __init__(self, device: torch.device) -> None:
         places = torch.arange(NOISE_SIDE**2, device=device)
         self.values = normal(fold(torch.zeros_like(places), places), NOISE)
 
     def __call__(self, clip: Int[Tensor, "B"], length: int, frame: tuple[int, int]) -> Float[Tensor, "B T 3 H W"]:
-        """Noise of a strength that belongs to the clip."""
+        """Return noise whose strength is drawn per clip."""
         keys = fold(clip, CAMERA)
         parts = torch.arange(3 * length, device=clip.device).view(length, 3)
         each = fold(fold(keys, 0x34)[:, None, None], parts)  # [B, T, 3]
@@ -154,7 +159,7 @@ class NoiseBank:
 
 
 def cosines(device: torch.device) -> Float[Tensor, "8 8"]:
-    """The matrix of the discrete cosine transform of a row of a block."""
+    """Return the matrix of the orthonormal discrete cosine transform (DCT-II) of a row of a block."""
     frequency, place = torch.arange(BLOCK, device=device)[:, None], torch.arange(BLOCK, device=device)
     matrix = ((place + 0.5) * frequency * math.pi / BLOCK).cos() * math.sqrt(2 / BLOCK)
     matrix[0] /= math.sqrt(2)
@@ -164,8 +169,11 @@ def cosines(device: torch.device) -> Float[Tensor, "8 8"]:
 def compressed(
     clip: Int[Tensor, "B"], pictures: Float[Tensor, "B T 3 H W"], matrix: Float[Tensor, "8 8"]
 ) -> Float[Tensor, "B T 3 H W"]:
-    """As a video codec leaves them, in some clips: blocks whose change since the frame before is small are not told
-    of, and the others only roughly (a cosine transform, rounded in steps that grow with the frequency)."""
+    """Apply the losses of a video codec, in some clips.
+
+    Every block goes through a cosine transform. Changes of its coefficients since the frame before are rounded to steps
+    that grow with the frequency, and small changes are dropped.
+    """
     keys = fold(clip, CAMERA)
     height, width = pictures.shape[-2:]
     rows, columns = height // BLOCK, width // BLOCK

@@ -1,10 +1,11 @@
-"""Clips cut out of the frames of videos whose camera stands still.
+"""Clips cut out of videos with a stationary camera.
 
-`Frames` are what `scalor fit` keeps of videos: frames of the model's scale, the scenes without objects, and the spots
-where something was seen that does not belong to them. Most clips are cut around such a spot, some anywhere, none out of
-a stretch that is too short for one. They are mirrored and, with `zoom`, enlarged or shrunken, as if things went the
-other way and the camera stood nearer or farther. All of it is put on the device once; nothing in `clips` reads a tensor
-back.
+`Frames` holds what `scalor fit` keeps of videos: frames at the model's scale, background pictures, and the positions of
+foreground objects ("spots"). Most clips are cut around a spot and some anywhere. Stretches shorter than a clip are not
+used. Half of the clips are mirrored. With `zoom`, clips are also enlarged or reduced, as if the camera were nearer or
+farther. All data are put on the device once; `clips` copies no tensor to the host.
+
+B clips, T frames, h by w pixels of a clip, N frames of H by W pixels that are kept.
 """
 
 from dataclasses import dataclass, fields
@@ -24,33 +25,38 @@ from scalor.data.hashing import between, key, uniform, whole
 from scalor.errors import InputError
 
 ANYWHERE_SHARE = 0.25
-"""Of the clips, so that empty parts of the scene are seen too."""
+"""Share of the clips that are cut out anywhere, so that training also covers empty parts of the scene."""
+# Numbers of draws, see `hashing`.
 SPOT, MOMENT, TOP, LEFT, MIRROR, ANYWHERE, ZOOM = range(7)
+# States of an object in `Labels.seen`.
 NOBODY, SEEN, HIDDEN = range(3)
 UNSEEN = 0.1
-"""Visible share of a hidden object: it need not be found, and is no error where it is."""
+"""Visible share assigned to a hidden object. It is so low that the object counts neither as missed nor as an error."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What a tracker found in the frames, as truth to learn from. Every object has a column of its own; one that ended
-    long ago leaves its column to another."""
+    """Output of a tracker on the frames, used as ground truth for training.
+
+    N frames, K columns. Every object has one column. A column is reused for another object once the first one ended so
+    long ago that no clip contains both.
+    """
 
     seen: UInt8[np.ndarray, "N K"]
-    """NOBODY, SEEN, or HIDDEN: known to be there, but not seen."""
+    """NOBODY (no object), SEEN, or HIDDEN (an object that exists but is not visible)."""
     box: Float[np.ndarray, "N K 4"]
-    """Corners, pixels of the frames."""
+    """x0, y0, x1, y1, pixels of the frames."""
     owner: Int16[np.ndarray, "N H W"]
-    """The column of the object that a pixel shows, -1 for the scene."""
+    """Column of the object that each pixel shows, -1 for the background."""
 
     def beside(self, other: "Labels") -> "Labels":
-        """Those of other videos too."""
+        """Return these labels followed by those of other videos."""
         more = other.seen.shape[1] - self.seen.shape[1]
         one, two = self.widened(max(0, more)), other.widened(max(0, -more))
         return Labels(*(np.concatenate([getattr(part, field.name) for part in (one, two)]) for field in fields(Labels)))
 
     def widened(self, columns: int) -> "Labels":
-        """With so many more columns, all empty."""
+        """Return the labels with this many empty columns appended."""
         return Labels(
             np.pad(self.seen, ((0, 0), (0, columns))), np.pad(self.box, ((0, 0), (0, columns), (0, 0))), self.owner
         )
@@ -58,36 +64,40 @@ class Labels:
 
 @dataclass(frozen=True)
 class Frames:
-    """Frames as a model sees them, in stretches without gaps."""
+    """Frames at the model's scale, in stretches without gaps.
+
+    N frames, V background pictures, S stretches, M spots.
+    """
 
     frames: UInt8[np.ndarray, "N 3 H W"]
     stills: UInt8[np.ndarray, "V 3 H W"]
-    """The scene of each video without objects."""
+    """Background pictures: one for each video, or for each period of different lighting in it."""
     starts: Int[np.ndarray, " S"]
-    """The first frame of each stretch."""
+    """First frame of each stretch."""
     videos: Int[np.ndarray, " S"]
-    """The video that each stretch is of."""
+    """Index of the background picture of each stretch."""
     spots: Int[np.ndarray, "M 3"]
-    """Frame, row and column of things that do not belong to the scene."""
+    """Frame, row and column of foreground objects."""
     labels: Labels | None = None
-    """Of all frames, where a tracker has looked at them."""
+    """Labels of all frames; None if no tracker was run on them."""
 
     def save(self, path: Path) -> None:
+        """Write the frames to an .npz file."""
         arrays = {name: value for name, value in vars(self).items() if name != "labels"}
         np.savez_compressed(path, **arrays, **(vars(self.labels) if self.labels else {}))
 
     @property
     def lengths(self) -> Int[np.ndarray, " S"]:
-        """How many frames each stretch has."""
+        """Number of frames in each stretch."""
         return np.diff(self.starts, append=len(self.frames))
 
     def stretch_of(self, frame: Int[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
-        """The stretch that each of these frames lies in."""
+        """Return the stretch that each of these frames belongs to."""
         stretch: np.ndarray = np.searchsorted(self.starts, frame, side="right") - 1
         return stretch
 
     def check(self, config: SceneConfig) -> None:
-        """Refuses clips that are larger or longer than what there is to cut them out of."""
+        """Raise InputError if the clips asked for are larger than the frames or longer than every stretch."""
         height, width = self.frames.shape[2:]
         if height < config.frame[0] or width < config.frame[1]:
             raise InputError(
@@ -101,7 +111,7 @@ class Frames:
             )
 
     def beside(self, other: "Frames") -> "Frames":
-        """The frames of other videos too. All must be of one size."""
+        """Return these frames followed by those of other videos. All must have the same size."""
         count, videos = len(self.frames), len(self.stills)
         return Frames(
             np.concatenate([self.frames, other.frames]),
@@ -114,6 +124,7 @@ class Frames:
 
     @staticmethod
     def load(path: Path) -> "Frames":
+        """Read frames that were written by `save`."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 labels = (
@@ -128,7 +139,7 @@ class Frames:
 
 
 class Footage:
-    """Clips of these videos, numbered without end; the same number is the same clip, always."""
+    """An unlimited series of clips cut out of kept frames. The same index always gives the same clip."""
 
     def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
         self.config, self.seed, self.split = config, seed, split
@@ -136,10 +147,10 @@ class Footage:
         kept.check(config)
         count, _, height, _ = kept.frames.shape
         stretch, long = kept.stretch_of(np.arange(count)), kept.lengths >= config.length
-        # For every frame, the earliest and the latest one that a clip around it may begin with.
+        # The earliest and the latest first frame of a clip that contains a given frame.
         earliest = kept.starts[stretch]
         latest = earliest + kept.lengths[stretch] - config.length
-        # Only frames of stretches that are long enough have a clip around them.
+        # Only stretches that are at least as long as a clip are used.
         moments, spots = np.flatnonzero(long[stretch]), kept.spots[long[stretch[kept.spots[:, 0]]]]
 
         def put(array: np.ndarray) -> Tensor:
@@ -153,6 +164,7 @@ class Footage:
         self.labels = None if kept.labels is None else [put(part) for part in vars(kept.labels).values()]
 
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
+        """Return the clips with these indices."""
         cut = self.cut(key(self.seed, self.split, index), length)
         x, y = cut.x[:, None, None, None], cut.y[:, None, None, :, None]  # [B, 1, 1, 1, w] and [B, 1, 1, h, 1]
         t = (cut.first[:, None] + torch.arange(length, device=index.device))[:, :, None, None, None]
@@ -163,7 +175,7 @@ class Footage:
         return Clip(frames, nobody(seen) if self.labels is None else self.truth(cut, length))
 
     def truth(self, cut: "Cut", length: int) -> Truth:
-        """What the labels say of clips."""
+        """Return the labels of clips, in the clips' own coordinates."""
         assert self.labels is not None
         seen, box, owner = self.labels
         t = cut.first[:, None] + torch.arange(length, device=cut.first.device)
@@ -192,7 +204,7 @@ class Footage:
         )
 
     def cut(self, keys: Int[Tensor, " B"], length: int) -> "Cut":
-        """Where and when clips are cut out: most around a spot, some anywhere."""
+        """Choose the time and the region of each clip: most around a spot, some anywhere."""
         (height, width), (rows, columns) = self.config.frame, self.frames.shape[2:]
         spot = self.spots[whole(keys, SPOT, len(self.spots))]
         anywhere = uniform(keys, ANYWHERE) < ANYWHERE_SHARE
@@ -202,7 +214,7 @@ class Footage:
         zoom = (self.config.zoom ** between(keys, ZOOM, -1, 1)).clamp(min=max(height / rows, width / columns))
 
         def along(draw: int, place: Tensor, side: int, room: int) -> Tensor:
-            """The places of `side` pixels in a row."""
+            """Return the positions in the frames of the clip's `side` pixels along one axis."""
             drawn, taken = uniform(keys, draw), side / zoom
             around = (place - (drawn * taken).long()).clamp(min=0)
             start = torch.where(anywhere, (drawn * (room - taken + 1)).long(), around)
@@ -219,8 +231,11 @@ def with_still(
     still: Float[Tensor, "B 1 3 h w"],
     sizes: Float[Tensor, "B h"] | None = None,
 ) -> Float[Tensor, "B T 7 h w"]:
-    """Frames as a model for a camera that stands still wants them: beside the scene without objects and a ruler, which
-    tells their `sizes` at each row in sizes of a typical one (none given: all alike)."""
+    """Append the background picture and a ruler to frames, as models for a stationary camera expect them.
+
+    The ruler is one channel with the size of an object at each row, divided by FULL and at most 1. `sizes` are in units
+    of a typical object's size; None means 1 in every row.
+    """
     ruler = torch.full_like(frames[:, :, :1], 1 / FULL)
     if sizes is not None:
         ruler = (sizes / FULL).clamp(max=1)[:, None, None, :, None].expand_as(ruler)
@@ -228,19 +243,20 @@ def with_still(
 
 
 class Cut(NamedTuple):
-    """Where clips come from: the first frame, and the row and the column of each of their pixels there."""
+    """The source of clips: their first frame, and the row and column in the frames of each of their pixels."""
 
     first: Int[Tensor, " B"]
     y: Float[Tensor, "B h"]
     x: Float[Tensor, "B w"]
     zoom: Float[Tensor, " B"]
-    """How many times as large as in the frames things are in the clips."""
+    """Magnification of the clip relative to the frames."""
 
 
 def between_pixels(
     pictures: UInt8[Tensor, "N 3 H W"], number: Int[Tensor, "B T 1 1 1"], y: Tensor, x: Tensor
 ) -> Float[Tensor, "B T 3 h w"]:
-    """Colours at places between pixels, of the pictures with these numbers."""
+    """Return the colours (0 to 255) at fractional positions of the pictures with these numbers, interpolated
+    bilinearly."""
     rows, columns = pictures.shape[2:]
     colour = torch.arange(3, device=number.device)[:, None, None]
     y, x = y.clamp(0, rows - 1), x.clamp(0, columns - 1)
@@ -256,7 +272,7 @@ def between_pixels(
 
 
 def nobody(frames: Tensor) -> Truth:
-    """Nothing is known of the objects in these frames."""
+    """Return a truth without any object, for frames whose objects are unknown."""
     clips, length, _, height, width = frames.shape
     none = frames.new_zeros(clips, length, 0)
     return Truth(

@@ -1,7 +1,7 @@
-"""Random numbers by counting: a draw is a hash of what it is for, never of what was drawn before.
+"""Counter-based random numbers: each draw is a hash of its purpose and does not depend on earlier draws.
 
-A clip's draws depend only on (seed, split, index, object, draw number), so a clip is the same in any batch
-and on any device. All of it is whole-number arithmetic on int64 tensors that hold 32-bit values.
+A clip's draws depend only on (seed, split, index, object, draw number), so a clip is the same in any batch and on any
+device. Hashes are integer arithmetic on int64 tensors that hold 32-bit values.
 """
 
 import math
@@ -17,20 +17,20 @@ Bits = TypeVar("Bits", int, Tensor)
 
 SPLITS = ("train", "test")
 WORD = 0xFFFFFFFF
-# Odd and below 2^31, so that a product with a 32-bit value never overflows int64. Chosen out of random pairs:
+# Both are odd and below 2^31, so that a product with a 32-bit value never overflows int64. Chosen among random pairs:
 # flipping one input bit flips every output bit with probability 1/2, up to the noise of 40,000 trials.
 FIRST_FACTOR = 0x4062E12B
 SECOND_FACTOR = 0x4D1B2A2F
-# Keeps 0 from being its own hash.
+# Added to every number so that the hash of 0 is not 0.
 OFFSET = 0x9E3779B9
-# Draws are numbered from here on, so that none is the key of a part.
+# Draw numbers start here, so that no draw shares a hash with the key of a part.
 DRAWS = 0x80000000
-# Added to a draw's number for the second uniform number of a normal one.
+# Added to a draw's number to get the second uniform number that a normal number needs.
 SECOND = 0x5EC0
 
 
 def mix(bits: Bits) -> Bits:
-    """A one-to-one scramble of 32-bit values."""
+    """Hash 32-bit values one to one."""
     bits = bits ^ (bits >> 16)
     bits = (bits * FIRST_FACTOR) & WORD
     bits = bits ^ (bits >> 15)
@@ -39,12 +39,12 @@ def mix(bits: Bits) -> Bits:
 
 
 def number(value: Bits) -> Bits:
-    """A scrambled 32-bit value for any whole number, so that neighbours have nothing in common."""
+    """Hash any integer to a 32-bit value, so that neighbouring integers give unrelated values."""
     return mix((value + OFFSET) & WORD)
 
 
 def key(seed: int, split: str, index: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-    """The key of each clip. Two indices of one seed and split never share a key (below 2^32)."""
+    """Return the key of each clip. Different indices (below 2^32) of one seed and split never share a key."""
     if split not in SPLITS:
         raise InputError(f"split is {split!r}: choose train or test.")
     root = mix(number(seed) ^ number(SPLITS.index(split) + 1))
@@ -52,33 +52,33 @@ def key(seed: int, split: str, index: Int[Tensor, "*shape"]) -> Int[Tensor, "*sh
 
 
 def fold(keys: Int[Tensor, "..."], value: Bits) -> Int[Tensor, "..."]:
-    """The keys of the `value`-th part of each thing (an object of a clip, a look of an object)."""
+    """Return the keys of part number `value`, for example an object of a clip or the appearance of an object."""
     return mix(keys ^ number(value))
 
 
 def uniform(keys: Int[Tensor, "*shape"], draw: int) -> Float[Tensor, "*shape"]:
-    """The `draw`-th number of each key, uniform in [0, 1): 24 bits, which float32 holds exactly."""
+    """Return draw number `draw` of each key, uniform in [0, 1): 24 bits, which float32 holds exactly."""
     return (mix(keys ^ number(draw + DRAWS)) >> 8).float() * 2.0**-24
 
 
 def between(keys: Int[Tensor, "*shape"], draw: int, low: float, high: float) -> Float[Tensor, "*shape"]:
-    """The `draw`-th number of each key, uniform in [low, high)."""
+    """Return draw number `draw` of each key, uniform in [low, high)."""
     return low + (high - low) * uniform(keys, draw)
 
 
 def whole(keys: Int[Tensor, "*shape"], draw: int, count: int) -> Int[Tensor, "*shape"]:
-    """The `draw`-th number of each key, uniform among 0, 1, ... count - 1."""
+    """Return draw number `draw` of each key, uniform among the integers 0 to count - 1."""
     return (uniform(keys, draw) * count).long().clamp(max=count - 1)
 
 
 def normal(keys: Int[Tensor, "*shape"], draw: int) -> Float[Tensor, "*shape"]:
-    """Draw standard normal numbers, the `draw`-th of each key (Box and Muller's transform of two uniform ones)."""
+    """Return draw number `draw` of each key, standard normal (Box-Muller transform of two uniform numbers)."""
     radius = (-2 * (1 - uniform(keys, draw)).log()).sqrt()
     return radius * (2 * math.pi * uniform(fold(keys, draw + SECOND), draw)).cos()
 
 
 def choose(number: Float[Tensor, "*shape"], shares: tuple[float, ...]) -> Int[Tensor, "*shape"]:
-    """Choose one of as many kinds as there are shares (which add up to 1) for each uniform number in [0, 1)."""
+    """Map each uniform number in [0, 1) to one of several kinds with these probabilities (they add up to 1)."""
     total, kind = 0.0, torch.zeros_like(number, dtype=torch.long)
     for share in shares[:-1]:
         total += share

@@ -1,7 +1,8 @@
-"""Objects laid over each other: from windows of alpha and colour to frames and their truth.
+"""Alpha compositing of objects: from windows of alpha and colour to frames and their ground truth.
 
-Objects are sorted from front to back and come first: N objects, B clips, T frames, windows of R rows and S columns.
-Nothing here reads a tensor back or lets a shape depend on one: a call can be captured in a CUDA graph.
+The object dimension comes first, sorted from front to back: N objects, B clips, T frames, windows of R rows and S
+columns. Nothing here copies a tensor to the host and no shape depends on a tensor's values, so a call can be captured
+in a CUDA graph.
 """
 
 import math
@@ -13,10 +14,10 @@ from torch import Tensor
 
 from scalor.data.clip import Clip, Truth
 
-GONE = 0.005  # an object with at most this share of its area in view has left: it is not drawn
+GONE = 0.005  # an object with at most this share of its area in view counts as out of view and is not drawn
 
-# Weights of objects in a pixel are rounded to whole steps, and colours to bytes. Whole numbers below 2^24 add
-# up to the same in any order, so frames do not depend on how a device schedules its sums.
+# Weights of objects in a pixel are rounded to multiples of 1 / STEPS, and colours to bytes. Sums of integers below 2^24
+# are exact in float32 in any order, so frames do not depend on the order in which a device adds.
 STEPS = 4096
 BYTE = 255
 
@@ -26,39 +27,44 @@ class Cast:
     """The objects of a batch of clips, ready to be drawn."""
 
     number: Int[Tensor, "N B"]
-    """Which of the clip's objects stands here in the row from front to back."""
+    """Index within the clip of each object in the order from front to back."""
     exists: Bool[Tensor, "N B T"]
     centre: Float[Tensor, "N B T 2"]
     """x and y, pixels."""
     half: Float[Tensor, "N B #T 2"]
     """Half the width and half the height, pixels."""
     alpha: Float[Tensor, "N B T R S"]
-    """In whole `STEPS`. It is used up by drawing."""
+    """Opacity, a multiple of 1 / STEPS. `draw` overwrites it."""
     row: Int[Tensor, "N B T R"]
-    """The rows of the view that a window lies on;"""
+    """Rows of the frame that the rows of a window lie on."""
     column: Int[Tensor, "N B T S"]
-    """and its columns."""
+    """Columns of the frame that the columns of a window lie on."""
     colour: Float[Tensor, "3 N B #T #R #S"]
     shadow: Float[Tensor, "N B T R S"] | None = None
-    """The share of the light that an object takes from what is behind all objects."""
+    """Share of the light that an object's shadow removes from the background."""
     full: Float[Tensor, "N B T"] | None = None
-    """Every object's whole area, pixels, where `alpha` leaves out what the scene covers."""
+    """Full area of each object, pixels. None: the sum of `alpha`, which is right unless the scene hides parts of it."""
 
 
 @dataclass(frozen=True)
 class Layers:
-    """Objects laid over each other in all L pixels of a batch: who is seen where, and how much of them."""
+    """Composited objects in all L pixels of a batch."""
 
     colours: Float[Tensor, "3 L"]
+    """Sum of the objects' colours times their weights."""
     open_share: Float[Tensor, "L"]
+    """Share of a pixel that no object covers."""
     heaviest: Int[Tensor, "L"]
-    """Number of the object with the largest weight in a pixel, -1 where the background has a larger one."""
+    """Index of the object with the largest weight in a pixel, -1 where the background's weight is at least as large."""
     area: Float[Tensor, "N B T"]
-    """Every object's area in view that nothing covers, pixels."""
+    """Area of each object that is in view and not occluded, pixels."""
 
 
 def draw(cast: Cast, frame: tuple[int, int], background: Float[Tensor, "B T 3 H W"] | None) -> Clip:
-    """Frames of the given height and width, and their truth; no background is black."""
+    """Draw frames of the given height and width, and return them with their truth.
+
+    Without a `background`, pixels that no object covers are black. `cast.alpha` is overwritten.
+    """
     alpha, row, column = cast.alpha, cast.row, cast.column
     full = alpha.sum((-2, -1)) if cast.full is None else cast.full.clone()
     shape = (*cast.exists.shape[1:], *frame)
@@ -68,8 +74,8 @@ def draw(cast: Cast, frame: tuple[int, int], background: Float[Tensor, "B T 3 H 
     present = cast.exists & (alpha.sum((-2, -1)) > GONE * full)
     alpha *= present[..., None, None]
 
-    # Whatever is out of view has no weight by now and lands on a second set of pixels after the first: on many of them,
-    # since a GPU adds up what meets in one pixel one by one.
+    # Window pixels out of view now have weight 0. They are mapped to a second set of pixels behind the real ones. A
+    # single dummy pixel would do, but a GPU adds values that meet in one pixel one after another, which is slow.
     pixels = math.prod(shape)
     picture = torch.arange(shape[0] * shape[1], device=alpha.device).view(*shape[:2], 1)
     line = (picture * shape[2] + row % shape[2]) * shape[3]
@@ -87,7 +93,7 @@ def draw(cast: Cast, frame: tuple[int, int], background: Float[Tensor, "B T 3 H 
     here = torch.arange(shape[0], device=alpha.device)
 
     def by_number(values: Tensor) -> Tensor:
-        """[N, B, T, ...] from front to back -> [B, T, N, ...] in the objects' numbering."""
+        """Reorder [N, B, T, ...] from front to back into [B, T, N, ...] in the order of the objects' indices."""
         return values[order, here].movedim(0, 2)
 
     truth = Truth(
@@ -108,8 +114,11 @@ def compose(
     colour: Float[Tensor, "3 N B #T #R #S"],
     pixels: int,
 ) -> Layers:
-    """Lay windows over each other from front to back; `place` is the pixel, of all frames' L `pixels`, that
-    each element of a window lies on (from `pixels` on: out of view). `alpha` is used up."""
+    """Composite windows from front to back.
+
+    `place` is the pixel that each element of a window lies on, numbered through all frames; values from `pixels` on are
+    out of view. `alpha` is overwritten.
+    """
     count = len(alpha)
     weight, at = alpha.view(count, -1), place.view(count, -1)
     open_share = torch.ones(2 * pixels, device=alpha.device)
@@ -119,7 +128,8 @@ def compose(
         open_share.index_copy_(0, at[layer], passed - weight[layer])
 
     steps = alpha.mul_(STEPS).round_()
-    # The heaviest object of a pixel is the largest of numbers that hold a weight above and an object below.
+    # To find the object with the largest weight in each pixel, pack weight (high bits) and index (low bits) into one
+    # integer and take the maximum.
     bits = count.bit_length()
     claims = steps.int().bitwise_left_shift_(bits).add_(number.int()[..., None, None, None])
     heaviest = torch.zeros(2 * pixels, dtype=torch.int, device=alpha.device)
@@ -141,7 +151,7 @@ def compose(
 def shade(
     shadow: Float[Tensor, "N B T R S"], place: Int[Tensor, "N B T R S"], shape: tuple[int, ...]
 ) -> Float[Tensor, "B T 1 H W"]:
-    """The deepest shadow on every pixel."""
+    """Return the strongest shadow on each pixel, as the share of light removed."""
     pixels = math.prod(shape)
     deepest = torch.zeros(2 * pixels, device=shadow.device)
     deepest.scatter_reduce_(0, place.flatten(), shadow.flatten(), "amax")
@@ -149,7 +159,7 @@ def shade(
 
 
 def _identities(present: Bool[Tensor, "N B T"], number: Int[Tensor, "N B"]) -> Int[Tensor, "N B T"]:
-    """-1 out of view; otherwise the object's number plus N for every earlier visit."""
+    """Return identities: -1 out of view, otherwise the object's index plus N for each earlier visit to the view."""
     before = torch.cat((torch.zeros_like(present[..., :1]), present[..., :-1]), -1)
     visits = (present & ~before).cumsum(-1)
     return torch.where(present, number[..., None] + len(present) * (visits - 1), -1)

@@ -1,7 +1,7 @@
-"""MNIST digits: the IDX files, where they are found or fetched from, and digits drawn as moving objects.
+"""MNIST digits: finding, downloading and reading the IDX files, and drawing digits as moving objects.
 
-A digit of size s is scaled so that the larger side of its own tight box (intensity of at least 0.5 in the
-28 by 28 picture) spans s pixels; its alpha is the picture's intensity.
+A digit of size s is scaled so that the larger side of its tight box (intensity of at least 0.5 in the 28 by 28 picture)
+is s pixels long; its alpha is the picture's intensity.
 """
 
 import gzip
@@ -22,7 +22,7 @@ from scalor.data.hashing import SPLITS, fold, whole
 from scalor.errors import InputError
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-# Of the unpacked bytes: gzip files of the same content differ from mirror to mirror.
+# Checksums of the unpacked bytes: gzip files of the same content differ between mirrors.
 SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
@@ -35,13 +35,13 @@ PICK = 0xD161
 
 @dataclass(frozen=True)
 class Digits:
-    """Handwritten digits, intensities in [0, 1], and which digit each one is."""
+    """Handwritten digits, intensities in [0, 1], and their labels."""
 
     images: Float[Tensor, "M 28 28"]
     labels: Int[Tensor, "M"]
 
     def only(self, digits: tuple[int, ...]) -> "Digits":
-        """Those that show one of the given digits; all of them when none is given."""
+        """Return the pictures of the given digits, or all pictures if `digits` is empty."""
         if not digits:
             return self
         kept = torch.isin(self.labels, torch.tensor(digits))
@@ -51,8 +51,11 @@ class Digits:
 
 
 def load_digits(split: str, digits: tuple[int, ...] = (), folder: str | Path | None = None) -> Digits:
-    """The digits of a split. The files are read from `folder`, else $SCALOR_MNIST, else $SCALOR_DATA/mnist
-    where that exists, else scalor's cache folder, into which they are downloaded when they are not there."""
+    """Read the digits of a split.
+
+    The files are read from `folder`, else from $SCALOR_MNIST, else from $SCALOR_DATA/mnist if that exists, else from
+    scalor's cache folder, to which missing files are downloaded.
+    """
     if split not in SPLITS:
         raise InputError(f"split is {split!r}: choose train or test.")
     given = folder or os.environ.get("SCALOR_MNIST")
@@ -78,7 +81,7 @@ def load_digits(split: str, digits: tuple[int, ...] = (), folder: str | Path | N
 
 
 def read_idx(folder: Path, name: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
-    """The array in an IDX file of bytes, plain or gzipped: a magic number, the sizes, then the values."""
+    """Read the array in an IDX file of bytes, plain or gzipped: a magic number, the sizes, then the values."""
     path = _find(folder, name)
     if path is None:
         raise InputError(f"{folder} has neither {name}.gz nor {name}: put the MNIST files there.")
@@ -105,7 +108,7 @@ def _find(folder: Path, name: str) -> Path | None:
 
 
 def _download(folder: Path, name: str) -> None:
-    """Fetch a file, check its content, and only then let it appear under its name."""
+    """Download a file, verify its checksum, then move it into place atomically."""
     address = f"{MIRROR}{name}.gz"
     try:
         with urllib.request.urlopen(address, timeout=60) as answer:
@@ -125,32 +128,32 @@ def _download(folder: Path, name: str) -> None:
 
 
 class DigitSprites:
-    """What a digit looks like, drawn from its key. N objects of B clips, in S by S windows of T frames.
+    """Appearance of digits, chosen by each object's key. N objects of B clips, in S by S windows of T frames.
 
-    Every digit is shrunk once, when this is made, to about two samples per pixel of the scene, each the mean
-    over one pixel of the scene; a frame then samples it bilinearly at any subpixel offset.
+    Construction resamples every digit once, to about two samples per pixel of the scene. Each sample is the mean over
+    one pixel of the scene. Frames then interpolate the samples bilinearly at any subpixel offset.
     """
 
     reach = 0.62
-    """The farthest that a digit of size 1 is drawn from the middle of its box, faint rims included."""
+    """Distance along an axis from the box's centre up to which a digit of size 1 is drawn, including faint edges."""
 
     def __init__(self, digits: Digits, size: float, device: torch.device) -> None:
-        # More than 40 samples would show nothing that the 20 pixels of a digit hold.
+        # A digit spans 20 pixels of its picture, so more than 40 samples would add no detail.
         self.span = round(min(2 * size, 40))
         self.side = self.span + 2 * math.ceil(self.span * (self.reach - 0.5) + 1)
         low, high = _tight(digits.images)
-        width = (high - low).amax(-1)  # [M], of the larger side, picture pixels
+        width = (high - low).amax(-1)  # [M], larger side, pixels of the picture
         self.halves = ((high - low) / (2 * width[:, None])).to(device)
         offset = (torch.arange(self.side) - (self.side - 1) / 2) / self.span
         centre = (low + high)[..., None] / 2 + offset * width[:, None, None]  # [M, 2, side]
         footprint = (width / size).clamp(min=1)
         parts = (digits.images, centre, footprint)
-        # In parts, because the weights of 60,000 digits at once would fill gigabytes.
+        # In chunks, because the weights of 60,000 digits at once would take gigabytes.
         chunks = zip(*(torch.split(part, 4096) for part in parts), strict=True)
         self.templates = torch.cat([_shrink(*chunk) for chunk in chunks]).to(device)
 
     def half(self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"]) -> Float[Tensor, "N B 2"]:
-        """Half the width and half the height of each digit's box, pixels."""
+        """Return half the width and half the height of each digit's box, pixels."""
         return self.halves[self._pick(keys)] * size[..., None]
 
     def alpha(
@@ -160,7 +163,7 @@ class DigitSprites:
         x: Float[Tensor, "N B T S"],
         y: Float[Tensor, "N B T S"],
     ) -> Float[Tensor, "N B T S S"]:
-        """Intensity at pixels whose middles lie x and y from the middle of the digit's box, rows first."""
+        """Return the intensity at pixels whose centres lie x and y from the centre of the digit's box, rows first."""
         template = self.templates[self._pick(keys)].float() / 255  # [N, B, side * side]
         step = (self.span / size)[..., None, None]
         column, right = self._place(x * step)
@@ -179,14 +182,14 @@ class DigitSprites:
         return whole(fold(keys, PICK), 0, len(self.templates))
 
     def _place(self, offset: Tensor) -> tuple[Tensor, Tensor]:
-        """The sample before each place along an axis, and the share of the way to the next."""
+        """Return the sample before each position along an axis, and the fraction of the way to the next sample."""
         place = (offset + (self.side - 1) / 2).clamp(0, self.side - 1.001)
         before = place.floor()
         return before.long(), place - before
 
 
 def _tight(images: Float[Tensor, "M 28 28"]) -> tuple[Float[Tensor, "M 2"], Float[Tensor, "M 2"]]:
-    """Lowest and highest x and y of the pixels of at least half intensity; the whole of an empty picture."""
+    """Return the lowest and highest x and y of pixels with intensity of at least 0.5; the whole picture if none has."""
     bright = images >= 0.5
     used = torch.stack((bright.any(1), bright.any(2)), 1).byte()  # [M, 2, 28]: columns, then rows
     return used.argmax(-1).float(), 28.0 - used.flip(-1).argmax(-1).float()
@@ -195,12 +198,12 @@ def _tight(images: Float[Tensor, "M 28 28"]) -> tuple[Float[Tensor, "M 2"], Floa
 def _shrink(
     images: Float[Tensor, "M 28 28"], centre: Float[Tensor, "M 2 Q"], footprint: Float[Tensor, "M"]
 ) -> UInt8[Tensor, "M Q*Q"]:
-    """Means over squares of side `footprint` around places x and y = `centre`, in bytes, 0 along the rim."""
+    """Return means over squares of side `footprint` around the positions `centre` (x, y), as bytes, 0 at the edge."""
     edge = torch.arange(28.0)
     reach = footprint[:, None, None, None] / 2
     overlap = torch.minimum(edge + 1, centre[..., None] + reach) - torch.maximum(edge, centre[..., None] - reach)
     across, down = (overlap.clamp_(min=0) / (2 * reach)).unbind(1)  # each [M, Q, 28]
     small = down @ images @ across.transpose(1, 2)
-    small[:, (0, -1), :] = 0  # so that samples beyond the rim read 0
+    small[:, (0, -1), :] = 0  # so that samples beyond the edge read 0
     small[:, :, (0, -1)] = 0
     return (small * 255).round().byte().flatten(1)

@@ -1,9 +1,10 @@
-"""Composed clips that have been through a real H.264 encoder.
+"""Composed clips that have been compressed by a real H.264 encoder.
 
-Compressing is a CPU's work, so a bank of such clips is made once, before a training, and kept on its device. A clip is
-enlarged before it is encoded: real objects are compressed at the video's own resolution and scaled down afterwards.
+Encoding runs on the CPU, so a bank of such clips is made once, before training, and kept on the training device. Clips
+are enlarged before they are encoded and reduced afterwards, because real videos are compressed at their own resolution
+before a model scales them down.
 
-M clips of the bank, B clips, T frames, N objects, H by W pixels.
+M clips in the bank, B clips, T frames, N objects, H by W pixels.
 """
 
 import io
@@ -20,24 +21,24 @@ from scalor.data.clip import Clip, Truth
 from scalor.errors import without_extra
 
 ENLARGED = (1, 2, 3)
-"""How many times larger clips are when they are encoded; each is used equally often."""
+"""Factors by which clips are enlarged before encoding; each is used equally often."""
 QUALITY = (20, 38)
-"""Range of x264's constant rate factor: from hardly visible losses to plain blocks."""
+"""Range of x264's constant rate factor: from hardly visible losses to obvious blocks."""
 AT_ONCE = 32
-"""Clips that are drawn together."""
+"""Number of clips that are drawn in one batch for the bank."""
 
 Pictures = UInt8[np.ndarray, "T H W 3"]
 
 
 class RecordedClips:
-    """A bank of clips, encoded and decoded again.
+    """A bank of clips that were encoded and decoded.
 
     >>> bank = RecordedClips(clips_from_a_compositor, seed=0)
     >>> clip = bank.replace(clip, chosen, number)
     """
 
     def __init__(self, drawn: Iterator[Clip], seed: int) -> None:
-        """Encode the colours of all clips that `drawn` yields, several in parallel."""
+        """Encode and decode the colours of all clips that `drawn` yields, several in parallel."""
         colours, rest, truths = [], [], []
         random = np.random.default_rng(seed)
         with ThreadPoolExecutor() as pool:
@@ -52,15 +53,15 @@ class RecordedClips:
         device = truths[0].id.device
         self.colours: UInt8[Tensor, "M T 3 H W"] = torch.cat(colours).to(device)
         self.rest = torch.cat(rest)
-        """Background and ruler, which stay as they are throughout a clip."""
+        """Background and ruler channels, which are constant throughout a clip."""
         self.truth = {field.name: torch.cat([getattr(one, field.name) for one in truths]) for field in fields(Truth)}
-        self.truth["owner"] = self.truth["owner"].short()  # one for each pixel of the bank: a quarter of the memory
+        self.truth["owner"] = self.truth["owner"].short()  # one value per pixel: a quarter of the memory
 
     def __len__(self) -> int:
         return len(self.colours)
 
     def replace(self, clip: Clip, chosen: Bool[Tensor, " B"], number: Int[Tensor, " B"]) -> Clip:
-        """Put clips of the bank, by their numbers, in place of the chosen ones."""
+        """Return `clip` with the chosen clips replaced by the bank's clips of these numbers."""
         length = clip.frames.shape[1]
         colours = self.colours[number, :length].to(clip.frames.dtype) / 255
         rest = self.rest[number].expand(-1, length, -1, -1, -1)
@@ -74,7 +75,10 @@ class RecordedClips:
 
 
 def round_trip(pictures: Pictures, quality: int, enlarged: int = 1) -> Pictures:
-    """Encode pictures as H.264 and decode them again, `enlarged` times as large as they are."""
+    """Encode pictures as H.264 and decode them.
+
+    `quality` is the constant rate factor. Pictures are encoded at `enlarged` times their size and then scaled back.
+    """
     try:
         import av
     except ImportError as error:

@@ -1,12 +1,16 @@
-"""Grand Central replayed: walkers drawn along real hand-made tracks over the station's real, empty picture.
+"""Semi-synthetic Grand Central clips: drawn walkers that follow real, hand-annotated tracks over the real background.
 
-Semi-synthetic: the paths, the crowds and the background are real, the people are drawn (`walkers`). The layout is the
-SCALOR paper's: squares of 240 px at eight places of the 720x480 picture, every eighth frame of 25 per second, the
-first nine tenths of the time for training and the rest for tests.
+The paths, the crowds and the background are real; the people are drawn (`walkers`). The layout follows the paper's
+experiment on Grand Central Station (Task 2 and the appendix on it): squares of 240 px at eight places of the 720x480
+picture, every eighth frame at 25 frames per second, the first nine tenths of the time for training and the rest for
+tests.
 
-The data are those of Zhou et al. 2012 (the picture) and Yi et al. 2015 (the tracks: heads, every 20th frame, pixels of
-a 1920x1080 view). All of it is put on the device once; nothing in `clips` reads a tensor back or lets a shape depend
-on one.
+The background picture is from Zhou et al. 2012. The tracks are from Yi et al. 2015: positions of heads in every 20th
+frame, in pixels of a 1920x1080 view. All data are put on the device once. `clips` copies no tensor to the host, and no
+shape depends on a tensor's values.
+
+N walkers of a clip, B clips, T frames, P places; in tables K positions, W walkers, M moments, C crops. A moment is a
+frame with annotations: every KEY-th frame.
 """
 
 import gzip
@@ -30,42 +34,50 @@ from scalor.errors import InputError
 
 TRACKS, PICTURE = "tracks_frame_id_x_y.csv.gz", "background_720x480.png"
 VIEW, SHOWN = (1080, 1920), (480, 720)
+"""Height and width of the view that the tracks refer to, and of the picture, pixels."""
 CROP = 240
+"""Side of a crop, pixels of the picture."""
 PLACES = [(x, y) for y in (0, 240) for x in (0, 160, 320, 480)]
-"""Left and top of the crops, pixels of the picture."""
+"""Left and top edges of the crops, pixels of the picture."""
 RATE, KEY, STRIDE = 25, 20, 8
-"""Frames a second, between two positions of a track, and between two frames of a clip."""
+"""Frames per second, frames between two positions of a track, and frames between two frames of a clip."""
 LONGEST_GAP = 3
-"""Positions that may be missing from a track; after more it is another walker's."""
+"""Largest step in moments between two positions of a track. After a longer one the rest counts as another walker."""
 TRAINING = 0.9
+"""Share of the time that is used for training, from the start."""
 HEIGHT, HEIGHT_PER_ROW = 14.0, 0.062
-"""A walker whose head is in the picture's row r is HEIGHT + HEIGHT_PER_ROW r high: measured on people in it."""
+"""A walker with its head in row r of the picture is HEIGHT + HEIGHT_PER_ROW * r pixels tall, as measured there."""
 JITTER = 0.08
+"""Walkers' heights vary by this share, either way."""
 WALKING = 0.5
-"""Whoever moves by this share of the own height in a second walks."""
+"""Speed, in the walker's own heights per second, from which the legs swing fully."""
 MEDIAN_OF = 99
-"""Frames."""
+"""Number of frames in the median that estimates the background."""
+# Numbers of draws, see `hashing`.
 WINDOW, START, BODY = range(3)
 
 
 @dataclass(frozen=True)
 class Paths:
-    """Tracks without gaps, one after another: a head's place in every KEY-th frame."""
+    """All tracks, one after another and without gaps: the position of a head at every moment of its track."""
 
     place: Float[np.ndarray, "K 2"]
     """x and y, pixels of the picture."""
     moment: Int[np.ndarray, " K"]
-    """In KEY frames."""
+    """Time of each position, in units of KEY frames."""
     walker: Int[np.ndarray, " K"]
+    """Index of each position's walker."""
     first: Int[np.ndarray, " W"]
-    """The row in which each walker's track begins."""
+    """Row in which each walker's track begins."""
     count: Int[np.ndarray, " W"]
+    """Number of positions of each walker's track."""
     annotated: Bool[np.ndarray, " M"]
-    """Whether anyone looked at a moment at all; up to the last newcomer, after whom the crowd is not whole."""
+    """Whether a moment has any annotation. The array ends when the last new walker appears: annotations after it are
+    incomplete."""
 
 
 class Replay:
-    """Clips of one split, numbered without end; the same number is the same clip, always."""
+    """An unlimited series of clips of one split. The same index always gives the same clip."""
 
     def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
         require(config.frame[0] == config.frame[1], "scene.frame", config.frame, "a replay shows squares")
@@ -90,6 +102,7 @@ class Replay:
 
     @torch.no_grad()
     def clips(self, index: Int[Tensor, "B"], length: int) -> Clip:
+        """Return the clips with these indices."""
         clip = key(self.seed, self.split, index)
         window = whole(clip, WINDOW, len(self.place))
         shown = self.show(window, self.start[window] * KEY + whole(clip, START, KEY), length)
@@ -99,7 +112,7 @@ class Replay:
 
     @torch.no_grad()
     def medians(self) -> Float[Tensor, "P 3 side side"]:
-        """Every place without walkers, as a video's median shows it: over moments of all its time."""
+        """Estimate the background of each place as the median of MEDIAN_OF frames spread over the split's time."""
         stills = torch.zeros_like(self.backgrounds)
         for place in range(len(PLACES)):
             there = (self.place == place).nonzero()[:, 0]
@@ -109,10 +122,10 @@ class Replay:
         return stills
 
     def show(self, window: Int[Tensor, "B"], start: Int[Tensor, "B"], length: int) -> Clip:
-        """Frames from `start` on, of windows that begin in the KEY frames before it."""
+        """Draw clips of these windows from frame `start` on, which lies in the first KEY frames of the window."""
         times = start[:, None] + STRIDE * torch.arange(length, device=self.device)  # [B, T]
         walker = self.members[window].T  # [N, B]
-        # Nearer ones in front, by where they are in the middle of a clip of full length.
+        # Nearer walkers are in front. Nearness is the head's row in the middle of a clip of full length.
         middle = (start + STRIDE * (self.config.length - 1) // 2)[:, None]
         row = torch.where(walker >= 0, self.at(walker, middle)[0][..., 0, 1], -math.inf)
         number = row.argsort(dim=0, descending=True, stable=True)
@@ -148,7 +161,7 @@ class Replay:
     def at(
         self, walker: Int[Tensor, "N B"], times: Int[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "N B T 2"], Float[Tensor, "N B T 2"], Bool[Tensor, "N B T"]]:
-        """Where heads are, how far they go in KEY frames, and whether they are on their tracks at all."""
+        """Return the heads' positions, their displacements per KEY frames, and whether the tracks cover these times."""
         walker = walker.clamp(min=0)
         last = (self.count[walker] - 1)[..., None]
         since = times / KEY - self.begins[walker][..., None]  # [N, B, T]
@@ -160,7 +173,7 @@ class Replay:
 
 
 def home(what: str) -> Path:
-    """Where all of Grand Central is; `what` reads from there."""
+    """Return the folder of the Grand Central data. `what` begins the error message if SCALOR_DATA is not set."""
     root = os.environ.get("SCALOR_DATA")
     if root is None:
         raise InputError(
@@ -171,6 +184,7 @@ def home(what: str) -> Path:
 
 
 def data_folder() -> Path:
+    """Return the folder with the tracks and the picture, or raise InputError if one of them is missing."""
     folder = home(f"a replay reads {TRACKS} and {PICTURE}")
     for name in (TRACKS, PICTURE):
         if not (folder / name).is_file():
@@ -181,7 +195,7 @@ def data_folder() -> Path:
 
 
 def read_paths(path: Path) -> Paths:
-    """Rows of frame, id, x, y as gapless tracks; walkers seen only once are left out."""
+    """Read rows of frame, id, x, y as tracks without gaps. Walkers with a single position are dropped."""
     try:
         with gzip.open(path, "rt") as file:
             rows = np.loadtxt(file, delimiter=",", ndmin=2)
@@ -206,9 +220,9 @@ def read_paths(path: Path) -> Paths:
     start, count = start[kept], count[kept]
     first = np.cumsum(count) - count
     whose = np.repeat(np.arange(len(count)), count)
-    # Every track becomes a run of moments; missing places lie on the straight line between their neighbours.
+    # Every track becomes consecutive moments; missing positions are interpolated linearly.
     full = np.arange(count.sum()) - first[whose] + moment[start][whose]
-    stretch = int(moment.max()) + 2 * LONGEST_GAP  # so that one number tells the walker and the moment
+    stretch = int(moment.max()) + 2 * LONGEST_GAP  # so that one number encodes the walker and the moment
     known = walker * stretch + moment
     wanted = walker[start][whose] * stretch + full
     place = np.stack([np.interp(wanted, known, place[:, axis]) for axis in (0, 1)], 1)
@@ -218,8 +232,12 @@ def read_paths(path: Path) -> Paths:
 def windows(
     paths: Paths, reach: int, objects: tuple[int, int], split: str
 ) -> tuple[Int[np.ndarray, " C"], Int[np.ndarray, " C"], Int[np.ndarray, "C N"]]:
-    """The place and the first moment of all crops that show no fewer walkers within `reach` moments than wanted and
-    have no more of them in or about them, and who these are (-1: nobody)."""
+    """Find all crops with a suitable number of walkers, by place and start moment.
+
+    Within `reach` moments from its start a crop must show at least objects[0] walkers, and at most objects[1] may be in
+    it or so near that they could reach into it. Return the place, the first moment and the walkers of each crop (-1 in
+    unused columns).
+    """
     moments = len(paths.annotated)
     cut = int(TRAINING * moments)
     low, high = (0, cut - 1) if split == "train" else (cut, moments - 1)
@@ -247,7 +265,8 @@ def windows(
 def _visits(
     paths: Paths, corner: tuple[int, int], margin: float, reach: int
 ) -> tuple[Int[np.ndarray, " V"], Int[np.ndarray, " V"]]:
-    """Moments, and every walker whose head is in a crop or up to `margin` beside it within `reach` moments of them."""
+    """Return all pairs of a start moment and a walker whose head lies in a crop, or up to `margin` pixels beside it, at
+    some time within `reach` moments."""
     low, high = np.array(corner) - margin, np.array(corner) + CROP + margin
     inside = ((paths.place >= low) & (paths.place <= high)).all(1)
     moment, walkers = paths.moment[inside], int(paths.walker.max()) + 1
@@ -258,6 +277,7 @@ def _visits(
 
 
 def read_picture(path: Path) -> Float[Tensor, "3 480 720"]:
+    """Read the background picture, colours in [0, 1]."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -272,6 +292,6 @@ def read_picture(path: Path) -> Float[Tensor, "3 480 720"]:
 
 
 def crops(picture: Float[Tensor, "3 480 720"], side: int) -> Float[Tensor, "P 3 side side"]:
-    """The background of every place."""
+    """Return the background of every place, scaled to `side` pixels."""
     parts = torch.stack([picture[:, y : y + CROP, x : x + CROP] for x, y in PLACES])
     return torch.nn.functional.interpolate(parts, (side, side), mode="bilinear", antialias=True, align_corners=False)

@@ -1,11 +1,13 @@
-"""Synthetic scenes with truth: many small objects that move, cover each other, leave and return.
+"""Synthetic scenes with ground truth: many small objects that move, occlude each other, leave and return.
 
-The view is the centre of an environment that reaches 0.6 s beyond it on every side, s being the size of an
-object. Centres move with constant velocity and are reflected at the environment's walls. Everything is in
-closed form in time and drawn by counting (`hashing`), so a frame depends only on (seed, split, index, t).
-Nothing here reads a tensor back or lets a shape depend on one: a call can be captured in a CUDA graph.
+The scenes are modelled on the paper's Task 1 (moving dSprites shapes and MNIST digits). The view is the centre of an
+environment that extends 0.6 s beyond it on every side, where s is the size of an object. Centres move with constant
+velocity and are reflected at the environment's walls. Positions are in closed form in time and random numbers are
+counter-based (`hashing`), so a frame depends only on (seed, split, index, t). Nothing here copies a tensor to the host
+and no shape depends on a tensor's values, so a call can be captured in a CUDA graph.
 
-Inside, objects are sorted from front to back and come first: N objects, B clips, T frames, S by S windows.
+Internally the object dimension comes first, sorted from front to back: N objects, B clips, T frames, windows of S by S
+pixels.
 """
 
 import math
@@ -28,9 +30,10 @@ from scalor.data.station import Station
 from scalor.data.textures import textures
 from scalor.errors import InputError
 
-MARGIN = 0.6  # how far the environment reaches beyond the view, in sizes of an object
-JITTER = 0.1  # sizes vary by this share either way
-SPEED_RANGE = (0.1, 0.3)  # per frame, in sizes of an object
+MARGIN = 0.6  # how far the environment extends beyond the view, in object sizes
+JITTER = 0.1  # sizes vary by this share, either way
+SPEED_RANGE = (0.1, 0.3)  # object sizes per frame
+# Numbers of draws and the key of a part, see `hashing`.
 X, Y, HEADING, SPEED, SIZE, DEPTH, TURN, WHEN = range(8)
 PAIR = 0x9A12
 OTHER: dict[str, type[Replay | Footage | Station | Compositor]] = {
@@ -39,11 +42,11 @@ OTHER: dict[str, type[Replay | Footage | Station | Compositor]] = {
     "station": Station,
     "composed": Compositor,
 }
-"""Scenes that are made elsewhere, by their kind."""
+"""Classes of the scenes that other modules implement, by kind."""
 
 
 class Sprites(Protocol):
-    """What objects look like: `Shapes` or `DigitSprites`."""
+    """Interface for the appearance of objects: `Shapes` or `DigitSprites`."""
 
     reach: float
 
@@ -59,7 +62,19 @@ class Sprites(Protocol):
 
 
 class Scenes:
-    """An endless family of clips, numbered from 0; the same number is the same clip, always."""
+    """An unlimited series of clips, numbered from 0. The same index always gives the same clip.
+
+    Parameters
+    ----------
+    config
+        What the clips show.
+    seed, split
+        Different seeds and splits ("train", "test") give different clips.
+    device
+        Where clips are drawn.
+    digits
+        Pictures for an mnist scene; by default those of `load_digits` for the split.
+    """
 
     def __init__(
         self,
@@ -69,7 +84,6 @@ class Scenes:
         device: torch.device | str = "cpu",
         digits: Digits | None = None,
     ) -> None:
-        """`digits` are the pictures of a mnist scene (none given: those of `load_digits` for the split)."""
         self.config, self.seed, self.split, self.device = config, seed, split, torch.device(device)
         self.other: Replay | Footage | Station | Compositor | None = None
         if config.kind in OTHER:
@@ -80,14 +94,23 @@ class Scenes:
             pictures = load_digits(split) if digits is None else digits
             self.sprites = DigitSprites(pictures.only(config.digits), config.size, self.device)
         self.radius = math.ceil(self.sprites.reach * (1 + JITTER) * config.size + 0.25)
-        # Made here because a copy from the host cannot be captured.
+        # Made here because a copy from the host cannot be captured in a CUDA graph.
         self.view = torch.tensor([float(side) for side in reversed(config.frame)], device=self.device)
         self.births = torch.tensor(config.births, device=self.device)
 
     @torch.no_grad()
     def clips(self, index: Int[Tensor, "B"] | int, count: int = 1, length: int | None = None) -> Clip:
-        """The clips of the given numbers (a tensor on the scenes' device), or `count` clips from a first one
-        on, of `length` frames (none given: the config's). Frame t is the same whatever the length."""
+        """Return clips with their ground truth.
+
+        Parameters
+        ----------
+        index
+            Indices of the clips (a tensor on the scenes' device), or the index of the first one.
+        count
+            Number of consecutive clips if `index` is a single number.
+        length
+            Frames per clip; by default the config's. Frame t is the same for every length.
+        """
         length = self.config.length if length is None else length
         if length < 1 or count < 1:
             raise InputError(f"count is {count} and length is {length}: both must be at least 1.")
@@ -103,7 +126,7 @@ class Scenes:
         times = torch.arange(length, device=self.device)
         clip = key(self.seed, self.split, index)  # [B]
         keys = fold(clip, torch.arange(self.objects, device=self.device)[:, None])  # [N, B]
-        front = uniform(keys, DEPTH).argsort(stable=True, dim=0)  # the numbers, nearest object first
+        front = uniform(keys, DEPTH).argsort(stable=True, dim=0)  # indices of the objects, nearest first
         keys = keys.gather(0, front)
 
         size = self.config.size * between(keys, SIZE, 1 - JITTER, 1 + JITTER)
@@ -126,7 +149,7 @@ class Scenes:
     def _exists(
         self, clip: Int[Tensor, "B"], front: Int[Tensor, "N B"], times: Int[Tensor, "T"]
     ) -> Bool[Tensor, "N B T"]:
-        """Whether an object is among those of its group that this clip has, and already born."""
+        """Return whether an object is among those that this clip draws for its group, and is already born."""
         fewest, most = self.config.objects
         groups = [fewest + whole(clip, draw, most - fewest + 1) for draw in range(len(self.births))]
         group = front // most
@@ -140,12 +163,12 @@ class Scenes:
         front: Int[Tensor, "N B"],
         times: Int[Tensor, "T"],
     ) -> Float[Tensor, "N B T 2"]:
-        """Every object's centre: a straight line through one place at one time, folded at the walls.
+        """Return the centre of every object: a straight line through one point at one time, reflected at the walls.
 
-        That place is anywhere in the environment, or in the view for an object born later, at birth. When
-        objects steer, members 2k and 2k + 1 of a group instead share a place well inside the view and a time
-        about the middle of the clip, where they arrive from directions 90 to 270 degrees apart. Their speeds
-        stay in the same range, so they meet without having to hurry.
+        The object passes that point at its birth. The point lies anywhere in the environment for objects that exist
+        from the first frame, and in the view for objects born later. If objects steer, members 2k and 2k + 1 of a group
+        pass a common point well inside the view instead, around the middle of the clip, from directions 90 to 270
+        degrees apart. Their speeds stay in the usual range.
         """
         most = self.config.objects[1]
         group, member = front // most, front % most
@@ -171,7 +194,7 @@ class Scenes:
     def _windows(
         self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"], centre: Float[Tensor, "N B T 2"]
     ) -> tuple[Float[Tensor, "N B T S S"], Int[Tensor, "N B T S"], Int[Tensor, "N B T S"]]:
-        """Every object's alpha in a window around it, and the rows and columns of the view it lies on."""
+        """Return the alpha of every object in a window around it, and the window's rows and columns in the view."""
         steps = torch.arange(-self.radius, self.radius + 1, device=self.device)
         cell = centre.floor()
         x, y = (steps + 0.5 - (centre - cell)[..., None]).unbind(-2)

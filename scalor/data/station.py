@@ -1,8 +1,10 @@
-"""Grand Central itself, for whoever has its video: the layout of the SCALOR paper, as the replay has it.
+"""Clips of the real Grand Central video, for users who have it, in the layout of the SCALOR paper (as in `replay`).
 
 Squares of 240 px at eight places of the 720x480 video (Zhou et al. 2012), every eighth frame, the first nine tenths of
-the time for training and the rest for tests. Nothing is known of the people in it. The squares are cut out once, which
-takes minutes, and kept beside the video.
+the time for training and the rest for tests. There is no ground truth. The squares are cut out once, which takes
+minutes, and stored beside the video.
+
+N frames, P places, B clips.
 """
 
 import sys
@@ -24,12 +26,13 @@ from scalor.errors import InputError
 from scalor.files import replacing
 
 VIDEOS = ("grandcentral.avi", "frames")
-"""The video, or a folder of its frames."""
+"""File name of the video, or of a folder with its frames."""
+# Numbers of draws, see `hashing`.
 PLACE, START = range(2)
 
 
 class Station:
-    """Clips of one split, numbered without end; the same number is the same clip, always."""
+    """An unlimited series of clips of one split. The same index always gives the same clip."""
 
     def __init__(self, config: SceneConfig, seed: int, split: str, device: torch.device) -> None:
         require(config.frame[0] == config.frame[1], "scene.frame", config.frame, "the station is shown in squares")
@@ -43,6 +46,7 @@ class Station:
         self.squares = torch.from_numpy(own).to(device)
 
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
+        """Return the clips with these indices. Their truth is empty."""
         clip = key(self.seed, self.split, index)
         first = whole(clip, START, self.starts)[:, None]
         seen = self.squares[first + torch.arange(length, device=index.device), whole(clip, PLACE, len(PLACES))[:, None]]
@@ -51,7 +55,7 @@ class Station:
 
 
 def kept_squares(side: int) -> UInt8[np.ndarray, "N P 3 side side"]:
-    """Every eighth frame at all places; cut out of the video where that has not been done yet."""
+    """Return every eighth frame at all places. The first call cuts them out of the video and stores them."""
     folder = home(f"the station reads {VIDEOS[0]}, or the pictures in {VIDEOS[1]},")
     path = folder / f"squares_{side}.raw"
     if not path.exists():
@@ -59,11 +63,12 @@ def kept_squares(side: int) -> UInt8[np.ndarray, "N P 3 side side"]:
         with replacing(path) as beside, beside.open("wb") as file:
             for squares in cut_out(video, side):
                 file.write(squares.tobytes())
-    # Gigabytes: only what is looked at is read. Nothing is written back.
+    # The file takes gigabytes, so it is memory-mapped: only what is accessed is read, and nothing is written back.
     return np.memmap(path, np.uint8, "c").reshape(-1, len(PLACES), 3, side, side)
 
 
 def find_video(folder: Path) -> Path:
+    """Return the path of the video or of the folder with its frames."""
     for name in VIDEOS:
         if (folder / name).exists():
             return folder / name
@@ -75,7 +80,8 @@ def find_video(folder: Path) -> Path:
 
 
 def cut_out(path: Path, side: int) -> Iterator[UInt8[np.ndarray, "P 3 side side"]]:
-    from scalor.video import Selection, open_video  # only this needs codecs
+    """Yield the squares at all places of every eighth frame of the video, scaled to `side` pixels."""
+    from scalor.video import Selection, open_video  # imported here because only this function needs codecs
     from scalor.video.resize import shrink
 
     for frame in tqdm(open_video(path, Selection(stride=STRIDE)), "cutting", file=sys.stderr, unit="frame"):

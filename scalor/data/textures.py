@@ -1,7 +1,7 @@
 """Moving smooth backgrounds: a few slow waves of muted colour, in closed form in time.
 
-Every value stays within [0.1, 0.6], well below the objects' colours and inside [0, 1]: a middle of 0.3 to
-0.4 per channel, and waves whose amplitudes add up to at most 0.2.
+All values lie within [0.1, 0.6], well below the objects' colours: the mean of a channel is 0.3 to 0.4, and the
+amplitudes of the waves add up to at most 0.2.
 """
 
 import math
@@ -13,13 +13,14 @@ from torch import Tensor
 from scalor.data.hashing import between, fold, uniform
 
 WAVES = 3
+# Numbers of draws and the key of a part, see `hashing`.
 HEADING, CYCLES, PHASE, DRIFT, STRENGTH = range(5)
 CHANNEL = 8  # draws CHANNEL, CHANNEL + 1, CHANNEL + 2: one per colour channel
 TEXTURE = 0xBAC6
 
 
 def textures(keys: Int[Tensor, "B"], times: Int[Tensor, "T"], frame: tuple[int, int]) -> Float[Tensor, "B T 3 H W"]:
-    """The background of each clip at the given frames."""
+    """Return the background of each clip at the given frames."""
     height, width = frame
     base = fold(keys, TEXTURE)
     rows = torch.arange(height, device=keys.device) + 0.5
@@ -28,7 +29,7 @@ def textures(keys: Int[Tensor, "B"], times: Int[Tensor, "T"], frame: tuple[int, 
     for wave in range(WAVES):
         draws = fold(base, wave)
         heading = uniform(draws, HEADING) * (2 * math.pi)
-        # Cycles across the longer side, so that a wave is as long in x as in y.
+        # Cycles along the longer side in both axes, so that the wavelength in pixels does not depend on the direction.
         pitch = between(draws, CYCLES, 0.5, 2.0) * (2 * math.pi / max(frame))
         # Up to a tenth of a cycle per frame: a drift of a few pixels.
         drift = between(draws, DRIFT, -0.1, 0.1) * (2 * math.pi)

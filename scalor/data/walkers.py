@@ -1,7 +1,7 @@
-"""Walkers: simple people seen from above at an angle, with a head, a torso and two legs that swing.
+"""Walkers: simple people seen obliquely from above, with a head, a torso and two legs that swing.
 
-Everything is in heights of the walker. Inside, u runs to the right and v downwards, from the
-middle of the top of the head. A pixel's alpha is clamp(0.5 - d, 0, 1), d being the signed distance in pixels.
+Lengths are in units of the walker's height. Internally, u runs to the right and v downwards from the centre of the top
+of the head. A pixel's alpha is clamp(0.5 - d, 0, 1), where d is the signed distance in pixels.
 """
 
 import math
@@ -14,21 +14,23 @@ from torch import Tensor
 from scalor.data.hashing import between, fold, uniform
 
 HEAD = 0.08
-"""The middle of the head, from its top."""
+"""Distance of the head's centre from its top."""
 REACH = (0.3, 0.57)
-"""How far a walker and its shadow reach from the middle of its box to a side and down."""
+"""Extent of a walker and its shadow from the centre of its box, sideways and downwards."""
 SHADOW = 0.35
-"""The share of the light that is gone right below the feet."""
+"""Share of the light that the shadow removes right below the feet."""
 SHOULDERS = 1.17
-"""How much broader than a torso they are."""
+"""Width of the shoulders relative to the torso's."""
 SWAY = 0.015
+"""Amplitude of the body's sideways movement."""
+# Keys of parts and numbers of draws, see `hashing`.
 LOOK = 0x3A1C
 TORSO, LEGS, SKIN, HUE, PHASE, PACE, BUILD = range(7)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Walkers in windows of R rows and S columns."""
+    """Walkers drawn in windows of R rows and S columns. `shadow` is the share of the light removed."""
 
     alpha: Float[Tensor, "N B T R S"]
     colour: Float[Tensor, "3 N B T R S"]
@@ -36,7 +38,10 @@ class Drawn:
 
 
 def half_width(keys: Int[Tensor, "N B"]) -> Float[Tensor, "N B"]:
-    """Of the box around a walker, in heights: as far as the shoulders sway, which is about as far as feet swing."""
+    """Return half the width of a walker's box, in heights.
+
+    It is how far the shoulders get when the body sways, which is about how far the feet swing.
+    """
     return SHOULDERS * _broad(fold(keys, LOOK)) + SWAY
 
 
@@ -48,9 +53,9 @@ def walk(
     x: Float[Tensor, "N B T S"],
     y: Float[Tensor, "N B T R"],
 ) -> Drawn:
-    """Walkers as they look at pixels whose middles lie x and y from the middle of their boxes.
+    """Draw walkers at pixels whose centres lie x and y from the centres of the walkers' boxes.
 
-    `hurry` is 1 for whoever walks and 0 for whoever stands.
+    `hurry` is 1 for walkers in motion and 0 for those who stand.
     """
     look = fold(keys, LOOK)
     tall = height[..., None, None]
@@ -82,7 +87,7 @@ def _broad(look: Int[Tensor, "N B"]) -> Float[Tensor, "N B"]:
 
 
 def _tones(look: Int[Tensor, "N B"]) -> Float[Tensor, "3 3 N B"]:
-    """Muted colours of torso, legs and head: mostly dark clothes, some light."""
+    """Return muted colours of torso, legs and head: mostly dark clothes, some light."""
     hue = uniform(look, HUE) * (2 * math.pi)
     tint = torch.stack([1 + 0.1 * (hue + shift).cos() for shift in (0.0, 2.1, 4.2)])
     warm = torch.stack([torch.full_like(hue, part) for part in (1.15, 1.0, 0.88)])
@@ -92,7 +97,7 @@ def _tones(look: Int[Tensor, "N B"]) -> Float[Tensor, "3 3 N B"]:
 
 
 def _ellipse(u: Tensor, v: Tensor, across: float, down: float) -> Tensor:
-    """About the distance: exact on the axes."""
+    """Return the approximate signed distance. It is exact along the shorter axis."""
     return ((u / across).square() + (v / down).square()).sqrt().sub_(1).mul_(min(across, down))
 
 

@@ -1,7 +1,8 @@
-"""How well objects are found and followed. The front door is `evaluate_tracks(tracks, truth, size)`.
+"""Tracking metrics. The main function is `evaluate_tracks(tracks, truth, size)`.
 
-For a test set in several batches, add up `count_tracks` of each and take `.report()` of the sum: counts are
-summed over clips before any ratio. The rules (who counts, which gates) are told in `matching` and `tracking`.
+For a test set in several batches, add the `count_tracks` of all batches and call `.report()` on the sum: counts are
+summed over clips before any ratio is taken. `matching` and `tracking` describe the rules: which objects count, and
+which gates there are. The paper reports MOTA, precision, recall and CountMAE (section 5.1, appendix B).
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,11 +40,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GateScores:
-    """What one gate says. `plain_mota` counts every object in view, also those that others hide."""
+    """Scores under one gate."""
 
     mota: float
     motp: float
-    """Mean distance of matches in pixels; for the IoU gate their mean IoU."""
+    """Mean distance of the matches in pixels; for the IoU gate, their mean IoU."""
     precision: float
     recall: float
     idf1: float
@@ -52,34 +53,46 @@ class GateScores:
     misses: int
     false_positives: int
     objects: int
+    """Number of true objects, one per object and frame."""
     mostly_tracked: float
     """Share of true identities found in at least 80 % of their frames."""
     mostly_lost: float
     """Share of true identities found in less than 20 % of their frames."""
     plain_mota: float
+    """MOTA in which every object in view counts, occluded objects included."""
 
 
 @dataclass(frozen=True)
 class TrackingReport:
-    """The numbers of one model on one test set. Anything that had nothing to measure is nan."""
+    """Tracking metrics of one model on one test set. A metric with nothing to measure is nan."""
 
     paper: GateScores
     strict: GateScores
     iou: GateScores
     hota: float
-    """Like its parts `deta`, `assa` and `loca` from box IoU, ignored objects taken out by the IoU gate."""
+    """HOTA from box IoU. Objects that the IoU gate ignores are left out; the same holds for its three parts below."""
     deta: float
+    """Detection accuracy, a part of HOTA."""
     assa: float
+    """Association accuracy, a part of HOTA."""
     loca: float
+    """Localisation accuracy, a part of HOTA."""
     count_mae: float
-    """Predictions on ignored objects (paper gate) do not count."""
+    """Mean relative error of the object count. Predictions on ignored objects (paper gate) do not count."""
     plain_count_mae: float
+    """Mean relative error of the object count, in which every object in view counts."""
     propagation_rate: float
+    """Share of the objects after the first frame that were propagated, not discovered."""
     discoveries_per_clip: float
+    """Mean number of discoveries in a clip."""
     clips: int
+    """Number of clips."""
 
     def to_dict(self) -> dict[str, float]:
-        """Flat, for JSON: `paper_mota`, `strict_idf1`, ..., `hota`, `count_mae`, ...; nan stays nan."""
+        """Return a flat dictionary for JSON.
+
+        Keys are `paper_mota`, `strict_idf1`, ..., `hota`, `count_mae`, ...; nan stays nan.
+        """
         flat: dict[str, float] = {}
         for name, value in asdict(self).items():
             if isinstance(value, dict):
@@ -91,16 +104,18 @@ class TrackingReport:
 
 @dataclass(frozen=True)
 class GateCounts:
-    """Everything counted under one gate; add two to join their clips."""
+    """All counts under one gate. The sum of two covers the clips of both."""
 
     clear: ClearCounts = field(default_factory=ClearCounts)
     plain: ClearCounts = field(default_factory=ClearCounts)
+    """The same as `clear` with no object ignored."""
     identity: IdentityCounts = field(default_factory=IdentityCounts)
 
     def __add__(self, other: "GateCounts") -> "GateCounts":
         return GateCounts(self.clear + other.clear, self.plain + other.plain, self.identity + other.identity)
 
     def scores(self) -> GateScores:
+        """Return the scores that follow from the counts."""
         clear = self.clear
         identities = clear.identities or float("nan")
         return GateScores(
@@ -122,7 +137,7 @@ class GateCounts:
 
 @dataclass(frozen=True)
 class TrackingCounts:
-    """Everything counted on some clips; add two to join their clips."""
+    """All counts on some clips. The sum of two covers the clips of both."""
 
     paper: GateCounts = field(default_factory=GateCounts)
     strict: GateCounts = field(default_factory=GateCounts)
@@ -144,6 +159,7 @@ class TrackingCounts:
         )
 
     def report(self) -> TrackingReport:
+        """Return the metrics that follow from the counts."""
         return TrackingReport(
             paper=self.paper.scores(),
             strict=self.strict.scores(),
@@ -161,7 +177,7 @@ class TrackingCounts:
 
 
 def count_tracks(tracks: Tracks, truth: Truth, size: float) -> TrackingCounts:
-    """Everything that is counted on these clips, under the three gates. `size` is an object's, in pixels."""
+    """Count everything on these clips, under the three gates. See `evaluate_tracks` for the parameters."""
     total = TrackingCounts(births=birth_counts(tracks, clips=truth.id.shape[0]))
     counted = pair_up(tracks, truth, size)
     plain = pair_up(tracks, truth, size, minimum_visible=0.0)
@@ -171,7 +187,17 @@ def count_tracks(tracks: Tracks, truth: Truth, size: float) -> TrackingCounts:
 
 
 def count_clip(clip: Sequence[FramePair], plain_clip: Sequence[FramePair], size: float) -> TrackingCounts:
-    """One clip, wherever its truth comes from; `plain_clip` is the same with nothing ignored. No births."""
+    """Count everything but births on one clip, under the three gates.
+
+    Parameters
+    ----------
+    clip : sequence of FramePair
+        Ground truth and predictions of each frame, from any source of ground truth.
+    plain_clip : sequence of FramePair
+        The same with no object ignored.
+    size : float
+        Size of an object in pixels, which sets the gates.
+    """
     gates: Mapping[str, Gate] = {g.name: g for g in (paper_gate(size), strict_gate(size), iou_gate())}
     matches = {name: match_sequence(clip, gate) for name, gate in gates.items()}
     plain = {name: match_sequence(plain_clip, gate) for name, gate in gates.items()}
@@ -192,5 +218,20 @@ def count_clip(clip: Sequence[FramePair], plain_clip: Sequence[FramePair], size:
 
 
 def evaluate_tracks(tracks: Tracks, truth: Truth, size: float) -> TrackingReport:
-    """All tracking numbers of these clips. `size` is the size of an object in pixels: it sets the gates."""
+    """Compute all tracking metrics of some clips.
+
+    Parameters
+    ----------
+    tracks : Tracks
+        Predictions for exactly these clips, numbered from 0.
+    truth : Truth
+        Ground truth of the clips.
+    size : float
+        Size of an object in pixels, which sets the gates.
+
+    Returns
+    -------
+    TrackingReport
+        The metrics over all clips.
+    """
     return count_tracks(tracks, truth, size).report()

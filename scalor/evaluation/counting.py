@@ -1,4 +1,7 @@
-"""How many objects: the error of the count, and how objects came to be known (found anew or followed)."""
+"""Counting metrics: the error of the number of objects, and the numbers of discoveries and propagations.
+
+The count error is the paper's CountMAE (section 5.1).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,23 +14,27 @@ from scalor.tracks import Tracks
 
 @dataclass(frozen=True)
 class CountErrors:
-    """Relative count errors over frames that show at least one counted object; add two to join clips."""
+    """Relative count errors over frames with at least one counted object. The sum of two covers the clips of both."""
 
     error: float = 0.0
     """Sum over frames of |predicted - true| / true."""
     frames: int = 0
+    """Number of frames with at least one counted object."""
 
     def __add__(self, other: "CountErrors") -> "CountErrors":
         return CountErrors(self.error + other.error, self.frames + other.frames)
 
     @property
     def mae(self) -> float:
-        """The mean over frames; nan when no frame shows an object."""
+        """Mean relative error over frames; nan if no frame shows an object."""
         return ratio(self.error, self.frames)
 
 
 def count_errors(matches: Sequence[FrameMatch]) -> CountErrors:
-    """Of one clip. The report hands in the paper gate's matches: predictions on ignored objects are gone."""
+    """Return the count errors of one clip.
+
+    The report passes the matches of the paper gate, from which predictions on ignored objects have been removed.
+    """
     true = np.array([len(m.pair.true_id) for m in matches], dtype=np.int64)
     pred = np.array([len(m.pair.pred_id) for m in matches], dtype=np.int64)
     shown = true > 0
@@ -36,31 +43,39 @@ def count_errors(matches: Sequence[FrameMatch]) -> CountErrors:
 
 @dataclass(frozen=True)
 class BirthCounts:
-    """Discoveries and propagations over all rows of tracks, of any presence; add two to join clips."""
+    """Counts of discoveries and propagations over all rows of tracks, of any presence.
+
+    The sum of two covers the clips of both.
+    """
 
     clips: int = 0
+    """Number of clips."""
     discovered: int = 0
-    """Rows that were found in their own frame, the first frame's included."""
+    """Number of rows of objects discovered in that frame, the first frame included."""
     later: int = 0
-    """Rows in any frame but a clip's first."""
+    """Number of rows in all frames but the first of a clip."""
     propagated: int = 0
-    """Those of `later` that were followed from the frame before."""
+    """Number of rows in `later` of objects propagated from the previous frame."""
 
     def __add__(self, other: "BirthCounts") -> "BirthCounts":
         return BirthCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @property
     def propagation_rate(self) -> float:
-        """Share of the objects alive after the first frame that were followed rather than found anew."""
+        """Share of the objects after the first frame that were propagated, not discovered."""
         return ratio(self.propagated, self.later)
 
     @property
     def discoveries_per_clip(self) -> float:
+        """Mean number of discoveries in a clip."""
         return ratio(self.discovered, self.clips)
 
 
 def birth_counts(tracks: Tracks, clips: int) -> BirthCounts:
-    """`clips` is given because a clip in which nothing was found has no row."""
+    """Count discoveries and propagations.
+
+    `clips` is the number of clips. It is a parameter because a clip without any object has no row in `tracks`.
+    """
     later = tracks.frame > 0
     return BirthCounts(
         clips=clips,

@@ -1,9 +1,11 @@
-"""HOTA (Luiten et al. 2020): detection and association weighed evenly, at 19 levels of localisation.
+"""HOTA (Luiten et al. 2020): equal weight for detection and association, at 19 levels of localisation.
 
-Semantics are TrackEval's, the authors' own code: per clip one matching that favours identities which go
-together over the whole clip, then every level alpha keeps the matched pairs at least that similar. The
-similarity is the gate's: IoU (what we report), or for a distance gate max(0, 1 - distance / (2 threshold)).
-Counts and association sums add up over clips and ratios come last, as TrackEval combines sequences.
+The definition is that of TrackEval, the authors' own code. Each clip has one matching per frame, which favours pairs of
+identities that agree over the whole clip. Each level alpha then keeps the matched pairs whose similarity is at least
+alpha. The similarity is that of the gate: IoU, which we report, or max(0, 1 - distance / (2 threshold)) for a distance
+gate. Counts and association sums are added over clips before any ratio is taken, as TrackEval combines sequences.
+
+A levels alpha; N true objects and M predictions in a frame; K matches in a clip.
 """
 
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from scalor.evaluation.matching import FramePair, Gate, dense_ids
 
 ALPHAS = np.arange(0.05, 0.99, 0.05)
+"""The levels: smallest similarities of a match."""
 EPSILON = float(np.finfo(float).eps)
 
 
@@ -25,17 +28,17 @@ def _zeros() -> Float[np.ndarray, " A"]:
 
 @dataclass(frozen=True)
 class HotaCounts:
-    """One entry per alpha; add two to join their clips.
+    """Counts of HOTA, one entry per alpha. The sum of two covers the clips of both.
 
-    With neither truth nor predictions everything is nan. At an alpha without a match the association is 0 and
-    the localisation 1, as in TrackEval.
+    With neither ground truth nor predictions, all scores are nan. At an alpha without a match, the association is 0 and
+    the localisation is 1, as in TrackEval.
     """
 
     true_positives: Float[np.ndarray, " A"] = field(default_factory=_zeros)
     misses: Float[np.ndarray, " A"] = field(default_factory=_zeros)
     false_positives: Float[np.ndarray, " A"] = field(default_factory=_zeros)
     association: Float[np.ndarray, " A"] = field(default_factory=_zeros)
-    """Sum over matches of the share of their identities' frames that are matched to each other."""
+    """Sum over matches of the share of the frames of the two identities in which they are matched to each other."""
     localisation: Float[np.ndarray, " A"] = field(default_factory=_zeros)
     """Sum over matches of their similarity."""
 
@@ -44,19 +47,22 @@ class HotaCounts:
 
     @property
     def hota(self) -> float:
-        """Mean over alphas of the geometric mean of detection and association."""
+        """Mean over alphas of the geometric mean of detection and association accuracy."""
         return float(np.sqrt(self._detection * self._association).mean())
 
     @property
     def deta(self) -> float:
+        """Mean over alphas of the detection accuracy."""
         return float(self._detection.mean())
 
     @property
     def assa(self) -> float:
+        """Mean over alphas of the association accuracy."""
         return float(self._association.mean())
 
     @property
     def loca(self) -> float:
+        """Mean over alphas of the mean similarity of the matches."""
         matched = self.true_positives > 0
         location = np.where(matched, self.localisation / np.maximum(self.true_positives, 1), 1.0)
         return float(location.mean()) if self._all.any() else float("nan")
@@ -77,7 +83,7 @@ class HotaCounts:
 
 
 def hota_counts(sequence: Sequence[FramePair], gate: Gate) -> HotaCounts:
-    """HOTA of one clip, from which ignored objects have been taken out (`FrameMatch.pair` is so)."""
+    """Return the counts of one clip. Ignored objects must have been removed, as in `FrameMatch.pair`."""
     true_ids, pred_ids = dense_ids([f.true_id for f in sequence]), dense_ids([f.pred_id for f in sequence])
     similarities = [pair.similarity(gate) for pair in sequence]
     frames = list(zip(similarities, true_ids, pred_ids, strict=True))
@@ -98,7 +104,7 @@ def hota_counts(sequence: Sequence[FramePair], gate: Gate) -> HotaCounts:
     alike, pairs = (
         [],
         [],
-    )  # of every match in the clip: its similarity and its pair of identities, as one number
+    )  # for every match in the clip: the similarity, and the pair of identities encoded as one number
     for similarity, true_id, pred_id in frames:
         rows, columns = linear_sum_assignment(alignment[true_id[:, None], pred_id[None]] * similarity, maximize=True)
         alike.append(similarity[rows, columns])
@@ -109,7 +115,10 @@ def hota_counts(sequence: Sequence[FramePair], gate: Gate) -> HotaCounts:
 def _at_every_alpha(
     alike: Float[np.ndarray, " K"], pairs: np.ndarray, true_frames: np.ndarray, pred_frames: np.ndarray
 ) -> HotaCounts:
-    """`pairs` number the matched identities as true * predictions + predicted."""
+    """Return the counts at every alpha.
+
+    `alike` is the similarity of each match. `pairs` encodes its identities as true * predictions + predicted.
+    """
     codes, index = np.unique(pairs, return_inverse=True)
     own = true_frames[codes // len(pred_frames)] + pred_frames[codes % len(pred_frames)]
     kept = alike[None] >= ALPHAS[:, None] - EPSILON  # [A, K]

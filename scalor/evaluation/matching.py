@@ -1,7 +1,7 @@
-"""Who is who in one frame: truth beside predictions, the gates a match must pass, and the best assignment.
+"""Matching in one frame: pairs of ground truth and predictions, and the gates that a match must pass.
 
-N true objects, M predictions. Boxes are x0, y0, x1, y1 in pixels and are clipped to the view before any IoU;
-centres are those of the whole objects, clipped or not.
+N true objects, M predictions. Boxes are x0, y0, x1, y1 in pixels and are clipped to the view before any IoU. Centres
+are those of the whole, unclipped objects.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from scalor.errors import InputError
 from scalor.tracks import Tracks
 
 NEAR_VIEW = 0.3
-"""A prediction counts while its centre is at most this share of an object's size outside the view."""
+"""Largest distance outside the view, in object sizes, at which the centre of a prediction may lie for it to count."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """When a prediction may be matched to a true object: by centre distance or by box IoU."""
+    """Condition for matching a prediction to a true object: largest centre distance or smallest box IoU."""
 
     name: str
     kind: Literal["distance", "diagonal", "iou"]
     threshold: float
-    """A distance in pixels, a distance in diagonals of the true box, or an IoU."""
+    """A distance in pixels, a distance in diagonals of the true box, or an IoU, depending on `kind`."""
 
     def cost(
         self,
@@ -37,7 +37,7 @@ class Gate:
         true_centre: Float[np.ndarray, "N 2"],
         pred_centre: Float[np.ndarray, "M 2"],
     ) -> Float[np.ndarray, "N M"]:
-        """Distance in pixels, or 1 - IoU; infinite where the pair does not pass the gate."""
+        """Return the distances in pixels, or 1 - IoU; infinite where a pair does not pass the gate."""
         if self.kind == "iou":
             overlap = box_ious(true_box, pred_box)
             return np.where(overlap >= self.threshold, 1 - overlap, np.inf)
@@ -51,9 +51,10 @@ class Gate:
         true_centre: Float[np.ndarray, "N 2"],
         pred_centre: Float[np.ndarray, "M 2"],
     ) -> Float[np.ndarray, "N M"]:
-        """In [0, 1], not cut off by the gate: IoU, or max(0, 1 - distance / (2 reach)).
+        """Return similarities in [0, 1], whether or not a pair passes the gate.
 
-        The second is 0.5 at the gate, as IoU is at the usual gate of 0.5, and 0 at twice the gate.
+        The similarity is IoU, or max(0, 1 - distance / (2 reach)) for a distance gate. The latter is 0.5 at the gate,
+        as IoU is at the usual gate of 0.5, and 0 at twice the gate.
         """
         if self.kind == "iou":
             return box_ious(true_box, pred_box)
@@ -61,7 +62,7 @@ class Gate:
         return np.where(alike > 0, alike, 0.0)
 
     def reach(self, true_box: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 1"]:
-        """How far from each true object a distance gate lets a prediction be, pixels."""
+        """Return the largest distance of a prediction from each true object under a distance gate, in pixels."""
         if self.kind == "distance":
             return np.full((len(true_box), 1), self.threshold)
         width, height = true_box[:, 2] - true_box[:, 0], true_box[:, 3] - true_box[:, 1]
@@ -70,41 +71,41 @@ class Gate:
 
 
 def paper_gate(size: float) -> Gate:
-    """The SCALOR paper's: centres at most two object sizes apart. Loose."""
+    """Return the gate of the SCALOR paper (section 5.1): centres at most two object sizes apart, which is loose."""
     return Gate("paper", "distance", 2 * size)
 
 
 def strict_gate(size: float) -> Gate:
-    """Centres at most half an object size apart."""
+    """Return the strict gate: centres at most half an object size apart."""
     return Gate("strict", "distance", 0.5 * size)
 
 
 def iou_gate() -> Gate:
-    """Boxes that overlap with an IoU of at least 0.5."""
+    """Return the IoU gate: boxes with an IoU of at least 0.5."""
     return Gate("iou", "iou", 0.5)
 
 
 def diagonal_gate() -> Gate:
-    """Centres at most half the diagonal of the true box apart: for objects of unlike sizes."""
+    """Return the gate for objects of different sizes: centres at most half the diagonal of the true box apart."""
     return Gate("centre", "diagonal", 0.5)
 
 
 @dataclass(frozen=True)
 class FramePair:
-    """One frame's truth beside one frame's predictions: the one form that every metric reads."""
+    """Ground truth and predictions of one frame, the input of every metric."""
 
     true_id: Int[np.ndarray, " N"]
     true_box: Float[np.ndarray, "N 4"]
-    """Clipped to the view, as `pred_box` is."""
+    """Boxes clipped to the view. `pred_box` is clipped as well."""
     true_centre: Float[np.ndarray, "N 2"]
     ignored: Bool[np.ndarray, " N"]
-    """True objects that need not be found; a prediction that is left over and matches one is dropped."""
+    """True objects that need not be found. A prediction that matches one, and no other object, is dropped."""
     pred_id: Int[np.ndarray, " M"]
     pred_box: Float[np.ndarray, "M 4"]
     pred_centre: Float[np.ndarray, "M 2"]
 
     def select(self, true: Shaped[np.ndarray, "..."], pred: Shaped[np.ndarray, "..."]) -> "FramePair":
-        """Some of the true objects and some of the predictions, by mask or by row numbers."""
+        """Return some of the true objects and some of the predictions, by mask or by row indices."""
         return FramePair(
             self.true_id[true],
             self.true_box[true],
@@ -116,14 +117,16 @@ class FramePair:
         )
 
     def cost(self, gate: Gate) -> Float[np.ndarray, "N M"]:
+        """Return the matching cost under a gate."""
         return gate.cost(self.true_box, self.pred_box, self.true_centre, self.pred_centre)
 
     def similarity(self, gate: Gate) -> Float[np.ndarray, "N M"]:
+        """Return the similarity under a gate."""
         return gate.similarity(self.true_box, self.pred_box, self.true_centre, self.pred_centre)
 
 
 def predictions(tracks: Tracks, size: float, minimum_presence: float = 0.5) -> Tracks:
-    """The rows that count as predictions: sure enough, and centred in the view or just outside it."""
+    """Return the rows that count as predictions: sufficient presence, and a centre in the view or near it."""
     margin = NEAR_VIEW * size
     height, width = tracks.size
     x, y = tracks.centre[:, 0], tracks.centre[:, 1]
@@ -134,10 +137,26 @@ def predictions(tracks: Tracks, size: float, minimum_presence: float = 0.5) -> T
 def pair_up(
     tracks: Tracks, truth: Truth, size: float, minimum_visible: float = 0.2, minimum_presence: float = 0.5
 ) -> list[list[FramePair]]:
-    """Truth beside predictions: one list per clip, one entry per frame.
+    """Pair ground truth with predictions.
 
-    An object in view counts when its visible share is at least `minimum_visible`, and is ignored below that;
-    with 0 every object in view counts, even one that others cover completely (the plain count).
+    Parameters
+    ----------
+    tracks : Tracks
+        Predictions for exactly these clips, numbered from 0.
+    truth : Truth
+        Ground truth of the clips.
+    size : float
+        Size of an object in pixels.
+    minimum_visible : float
+        Visible share from which an object in view counts. Below it, the object is ignored. With 0, every object in view
+        counts, even one that is completely occluded (the plain count).
+    minimum_presence : float
+        Presence above which a row of the tracks counts.
+
+    Returns
+    -------
+    list of list of FramePair
+        One list per clip, with one entry per frame.
     """
     clips, frames, slots = truth.id.shape
     _check(tracks, clips, frames, (int(truth.owner.shape[2]), int(truth.owner.shape[3])))
@@ -165,7 +184,7 @@ def pair_up(
 
 
 def dense_ids(ids: Sequence[Int[np.ndarray, " _"]]) -> list[Int[np.ndarray, " _"]]:
-    """The same identities over a sequence's frames, renumbered 0, 1, 2, ... so that they index arrays."""
+    """Renumber the identities of a sequence of frames as 0, 1, 2, ..., so that they can index arrays."""
     together = np.concatenate([*ids, np.zeros(0, dtype=np.int64)])
     dense = np.unique(together, return_inverse=True)[1].reshape(-1)
     ends = np.cumsum([len(i) for i in ids], dtype=np.int64).tolist()
@@ -178,11 +197,12 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 def _starts(group: Int[np.ndarray, " K"], groups: int) -> Int[np.ndarray, " _"]:
-    """Where each group's rows begin in sorted `group`, and where the last one's end."""
+    """Return the first row of each group in the sorted array `group`, followed by the end of the last group."""
     return np.searchsorted(group, np.arange(groups + 1))
 
 
 def _check(tracks: Tracks, clips: int, frames: int, view: tuple[int, int]) -> None:
+    """Raise an InputError if the tracks do not fit the ground truth."""
     if tracks.size != view:
         raise InputError(f"tracks.size is {tracks.size} and the truth's frames are {view}: they must agree.")
     for name, rows, bound in (("clip", tracks.clip, clips), ("frame", tracks.frame, frames)):

@@ -1,7 +1,7 @@
-"""Boxes in files: MOTChallenge text, as truth or as tracks, and tables with named columns.
+"""Read boxes from files: MOTChallenge text, as ground truth or as tracks, and CSV tables with named columns.
 
-A line of MOTChallenge text is frame, id, left, top, width, height, confidence and whatever else, frames from 1. Tables
-are the `tracks.csv` of `scalor track` and what `Tracks.to_csv` writes; their frames count from 0.
+A line of MOTChallenge text is frame, id, left, top, width, height, confidence and any further columns; frames count
+from 1. Tables are the `tracks.csv` of `scalor track` and the output of `Tracks.to_csv`; their frames count from 0.
 """
 
 import csv
@@ -14,9 +14,11 @@ from jaxtyping import Float, Int, Shaped
 from scalor.errors import InputError
 
 MOT_COLUMNS = 7
+"""Number of columns of MOTChallenge text that are read."""
 CSV_COLUMNS = ("frame", "id", "x0", "y0", "x1", "y1")
+"""Columns that every table must have."""
 SURE = {"frame": "confidence", "clip": "presence"}
-"""By the first column of a table: the one that says how sure its maker is."""
+"""Name of the confidence column of a table, by the name of its first column."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +26,24 @@ class BoxRows:
     """One row per object and frame of one video."""
 
     frame: Int[np.ndarray, " K"]
-    """From 1 on, in whichever form the file counts."""
+    """Index of the frame from 1 on, also for files that count from 0."""
     id: Int[np.ndarray, " K"]
     box: Float[np.ndarray, "K 4"]
     """x0, y0, x1, y1 in pixels."""
     confidence: Float[np.ndarray, " K"]
-    """Of a true object 0 where it is to be ignored; of a track what its maker says."""
+    """For ground truth, 0 where the object is to be ignored. For tracks, the confidence or presence in the file."""
 
     def select(self, rows: Shaped[np.ndarray, "..."]) -> "BoxRows":
+        """Return some of the rows, by mask or by row indices."""
         return BoxRows(self.frame[rows], self.id[rows], self.box[rows], self.confidence[rows])
 
     def within(self, first: int, last: int) -> "BoxRows":
-        """The rows of the frames from `first` to `last`, both included."""
+        """Return the rows of the frames from `first` to `last`, both included."""
         return self.select((self.frame >= first) & (self.frame <= last))
 
 
 def read_boxes(path: str | Path) -> BoxRows:
-    """A MOTChallenge text, or a table of one clip, known by its first line."""
+    """Read MOTChallenge text or a table of one clip. The first line tells which of the two it is."""
     lines = _lines(path)
     if lines and lines[0][1][0] in SURE:
         return _checked(path, _from_table(path, lines[0][1], lines[1:]))
@@ -50,6 +53,7 @@ def read_boxes(path: str | Path) -> BoxRows:
 
 
 def _from_table(path: str | Path, header: list[str], lines: list[tuple[int, list[str]]]) -> BoxRows:
+    """Convert the lines of a table to rows."""
     wanted = [*CSV_COLUMNS, SURE[header[0]]]
     missing = [name for name in wanted if name not in header]
     if missing:
@@ -62,7 +66,7 @@ def _from_table(path: str | Path, header: list[str], lines: list[tuple[int, list
 
 
 def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
-    """Every line that says something, with its number and its words."""
+    """Return the line number and the values of every line that is not empty."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
             return [(n, [w.strip() for w in words]) for n, words in enumerate(csv.reader(file), 1) if any(words)]
@@ -73,6 +77,7 @@ def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
 
 
 def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int) -> Float[np.ndarray, "K columns"]:
+    """Parse the first columns of each line as finite numbers."""
     table = np.zeros((len(lines), columns))
     for row, (line, words) in zip(table, lines, strict=True):
         try:
@@ -88,6 +93,7 @@ def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int)
 
 
 def _checked(path: str | Path, rows: BoxRows) -> BoxRows:
+    """Return the rows sorted by frame and id, or raise an InputError if they are invalid."""
     if len(rows.frame) and rows.frame.min() < 1:
         raise InputError(f"{path} has a frame {rows.frame.min()}: MOTChallenge text counts frames from 1.")
     if (rows.box[:, 2:] < rows.box[:, :2]).any():

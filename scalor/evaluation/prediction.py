@@ -1,8 +1,11 @@
-"""How good a forecast is, step by step: pixels against the true frames, centres against the true centres.
+"""Errors of forecasts, step by step: pixels against the true frames, centres against the true centres.
 
-After `observe` frames nobody looks any more. Who is who is settled at the last observed frame (strict gate,
-counted objects) and then frozen; a forecast is a `Tracks` that goes on after `observe`, a model's or a
-baseline's, so that one function measures all. h = 0, 1, ... is the step after the last observed frame.
+A forecast observes the first `observe` frames and predicts the rest, as in the paper's conditional generation (section
+5.1, experiment 3). Identities are matched at the last observed frame (strict gate, counted objects) and then kept. A
+forecast is a `Tracks` that continues after `observe`, from a model or a baseline, so that one function measures all of
+them. h = 0, 1, ... counts the steps after the last observed frame.
+
+B clips, T frames, S forecast steps.
 """
 
 from dataclasses import dataclass, replace
@@ -19,31 +22,32 @@ from scalor.tracks import Tracks, join_tracks
 
 
 def frame_errors(predicted: Float[Tensor, "B T 3 H W"], true: Float[Tensor, "B T 3 H W"]) -> Float[np.ndarray, " T"]:
-    """Mean squared pixel error of every step, over clips, channels and pixels."""
+    """Return the mean squared pixel error of every frame, over clips, channels and pixels."""
     error: np.ndarray = (predicted.float() - true.float()).square().mean(dim=(0, 2, 3, 4)).cpu().numpy()
     return error
 
 
 def copy_last_frame(frames: Float[Tensor, "B T 3 H W"], observe: int) -> Float[Tensor, "B S 3 H W"]:
-    """The baseline forecast: the last observed frame, for each of the S = T - observe steps after it."""
+    """Return the baseline forecast that repeats the last observed frame for S = T - observe steps."""
     _check_observed(observe, frames.shape[1])
     return frames[:, observe - 1 : observe].expand(-1, frames.shape[1] - observe, -1, -1, -1)
 
 
 def copy_last_boxes(tracks: Tracks, observe: int, frames: int) -> Tracks:
-    """The baseline forecast in which every object of the last observed frame stays where it is."""
+    """Return the baseline forecast in which every object of the last observed frame stands still."""
     return _extrapolate(tracks, observe, frames, moving=False)
 
 
 def constant_velocity(tracks: Tracks, observe: int, frames: int) -> Tracks:
-    """The baseline forecast in which every object goes on as between the last two observed frames.
+    """Return the baseline forecast in which every object keeps its velocity between the last two observed frames.
 
-    Positions are the tracked ones, not the truth; an object found only in the last frame stays where it is.
+    Positions are the tracked ones, not the ground truth. An object found only in the last observed frame stands still.
     """
     return _extrapolate(tracks, observe, frames, moving=True)
 
 
 def _extrapolate(tracks: Tracks, observe: int, frames: int, moving: bool) -> Tracks:
+    """Return the observed tracks, continued to `frames` frames with constant velocity, or without motion."""
     _check_observed(observe, frames)
     tracks = replace(tracks, masks=None)
     seen = tracks.select(tracks.frame < observe)
@@ -70,30 +74,41 @@ def _extrapolate(tracks: Tracks, observe: int, frames: int, moving: bool) -> Tra
 
 @dataclass(frozen=True)
 class CentreErrors:
-    """Centre distances of a forecast, one entry per step; add two to join clips."""
+    """Centre distances of a forecast, one entry per step. The sum of two covers the clips of both."""
 
     distance: Float[np.ndarray, " S"]
-    """Sum of distances, pixels, over the objects followed at this step."""
+    """Sum of the distances in pixels over the objects followed at this step."""
     followed: Int[np.ndarray, " S"]
-    """Objects still in view whose forecast is still there."""
+    """Number of objects in view whose forecast is present."""
     lost: Int[np.ndarray, " S"]
-    """Objects still in view whose forecast is gone. They have no distance: read the mean beside this."""
+    """Number of objects in view whose forecast is absent. They have no distance, so report this beside the mean."""
 
     def __add__(self, other: "CentreErrors") -> "CentreErrors":
         return CentreErrors(self.distance + other.distance, self.followed + other.followed, self.lost + other.lost)
 
     @property
     def mean(self) -> Float[np.ndarray, " S"]:
-        """Mean distance per step, pixels; nan at a step where no object is followed."""
+        """Mean distance per step in pixels; nan at a step at which no object is followed."""
         return np.where(self.followed > 0, self.distance / np.maximum(self.followed, 1), np.nan)
 
 
 def centre_errors(tracks: Tracks, truth: Truth, size: float, observe: int) -> CentreErrors:
-    """Of forecast objects, from the frame after the last observed one to the end of the truth.
+    """Return the centre errors of a forecast, from the first forecast frame to the end of the ground truth.
 
-    Objects matched at frame `observe - 1` are measured while they are in view, hidden or not; a returning one
-    has a new id and is not measured. A forecast counts while its presence is above 0.5, wherever it is: one
-    that runs out of the view is wrong, not lost.
+    Objects matched at frame `observe - 1` are measured while they are in view, occluded or not. An object that leaves
+    the view and returns has a new id and is not measured. A forecast counts while its presence is above 0.5, wherever
+    it is: a forecast that leaves the view has an error and is not lost.
+
+    Parameters
+    ----------
+    tracks : Tracks
+        Observed and forecast objects of exactly these clips.
+    truth : Truth
+        Ground truth of the clips.
+    size : float
+        Size of an object in pixels, which sets the gate.
+    observe : int
+        Number of observed frames.
     """
     _check_observed(observe, truth.id.shape[1])
     gate = strict_gate(size)
@@ -126,5 +141,6 @@ def centre_errors(tracks: Tracks, truth: Truth, size: float, observe: int) -> Ce
 
 
 def _check_observed(observe: int, frames: int) -> None:
+    """Raise an InputError unless frames are left to forecast."""
     if not 0 < observe < frames:
         raise InputError(f"observe is {observe}: it must lie between 1 and {frames - 1}, one less than the frames.")

@@ -1,6 +1,6 @@
-"""Run a model on unseen clips of its test scenes and put every metric into one record.
+"""Evaluate a model on unseen clips of its test scenes, with all metrics in one record.
 
-A system without objects is measured by its frames alone.
+A system without objects is evaluated by its frames alone.
 """
 
 import sys
@@ -30,39 +30,51 @@ from scalor.nn.interface import Model, Tracker
 from scalor.tracks import Tracks
 
 TEST_SEED = 0
-"""Whatever a model was trained with, it is tested on the same clips."""
+"""Seed of the test scenes. It does not depend on the training, so that all models are tested on the same clips."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Errors of imagined frames, step by step after the last observed one; none of objects where there are none."""
+    """Errors of generated frames, one entry per step after the last observed frame.
+
+    The errors of objects are None for a system without objects.
+    """
 
     observe: int
+    """Number of observed frames."""
     mse: list[float]
+    """Mean squared error of the model's frames, with pixels in [0, 1]."""
     mse_copy_last: list[float]
+    """Mean squared error of the baseline that repeats the last observed frame."""
     centre: list[float] | None
-    """Mean distance of forecast and true centres, pixels, over the objects not lost."""
+    """Mean distance between forecast and true centres in pixels, over the objects that are not lost."""
     centre_copy_last: list[float] | None
+    """The same for the baseline in which objects stand still."""
     centre_constant_velocity: list[float] | None
+    """The same for the baseline of constant velocity."""
     lost: list[int] | None
-    """Objects followed when the forecast began that it no longer shows."""
+    """Number of objects that were matched at the last observed frame, are in view, and are absent from the forecast."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything measured on a test set."""
+    """All metrics of a model on a test set."""
 
     tracking: TrackingReport | None
-    """None for a system without objects."""
+    """Tracking metrics; None for a system without objects."""
     clips: int
+    """Number of clips."""
     mse: float
-    """Mean squared error of the reconstruction, pixels in [0, 1]."""
+    """Mean squared error of the reconstruction, with pixels in [0, 1]."""
     nll: float | None
-    """Negative log-likelihood bound, nats per pixel over the whole sequence, when asked for."""
+    """Upper bound of the negative log-likelihood in nats per pixel over the whole sequence; None if not computed."""
     nll_samples: int
+    """Number of importance samples of `nll`."""
     forecast: Forecast | None
+    """Forecast errors; None if the clips are too short."""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the metrics as a dictionary for JSON."""
         return {
             **(self.tracking.to_dict() if self.tracking else {}),
             "clips": self.clips,
@@ -82,7 +94,30 @@ def evaluate(
     observe: int = 5,
     quiet: bool = False,
 ) -> Report:
-    """Metrics on the first `clips` clips of the config's test scenes; the same clips for every model."""
+    """Evaluate a model on the first `clips` clips of the config's test scenes, which are the same for every model.
+
+    Parameters
+    ----------
+    model : Model
+        The model to evaluate.
+    config : Config
+        Its config.
+    clips : int
+        Number of clips.
+    batch : int
+        Number of clips evaluated at a time.
+    nll_samples : int
+        Number of importance samples of the negative log-likelihood; 0 leaves it out.
+    observe : int
+        Number of frames that a forecast observes.
+    quiet : bool
+        Hide the progress bar.
+
+    Returns
+    -------
+    Report
+        All metrics.
+    """
     counts, squared, nats = TrackingCounts(), 0.0, 0.0
     forecast = ForecastSums(observe)
     for clip in test_clips(model, config, clips, batch, quiet):
@@ -109,13 +144,14 @@ def evaluate(
 
 
 def log_likelihood(model: Model, config: Config[SystemConfig], clip: Clip, samples: int) -> Float[Tensor, " B"]:
+    """Return the importance-weighted bound on the log-likelihood of each clip, in nats."""
     if isinstance(model, Tracker):
         return model.log_likelihood(clip.frames, samples, config.train.presence_prior[1])
     return model.log_likelihood(clip.frames, samples)
 
 
 def test_clips(model: Model, config: Config[SystemConfig], clips: int, batch: int, quiet: bool) -> Iterator[Clip]:
-    """The test set in batches, on the model's device."""
+    """Yield the test set in batches, on the model's device."""
     device = next(model.parameters()).device
     scenes = Scenes(config.test, TEST_SEED, "test", device)
     for first in tqdm(range(0, clips, batch), disable=quiet, file=sys.stderr, unit="batch", leave=False):
@@ -123,7 +159,7 @@ def test_clips(model: Model, config: Config[SystemConfig], clips: int, batch: in
 
 
 class ForecastSums:
-    """Adds up forecast errors batch by batch."""
+    """Sums of forecast errors over batches."""
 
     def __init__(self, observe: int) -> None:
         self.observe, self.clips = observe, 0
@@ -131,6 +167,7 @@ class ForecastSums:
         self.centres: dict[str, CentreErrors] = {}
 
     def add(self, model: Model, clip: Clip, size: float) -> None:
+        """Forecast a batch of clips with the model and add all errors. `size` is that of an object in pixels."""
         horizon = clip.frames.shape[1] - self.observe
         if isinstance(model, Tracker):
             rollout = model.generate(clip.frames, self.observe, horizon, estimator=Mode())
@@ -141,6 +178,7 @@ class ForecastSums:
         self.add_frames(frames, clip)
 
     def add_frames(self, imagined: Float[Tensor, "B T 3 H W"], clip: Clip) -> None:
+        """Add the pixel errors of the model and of the baseline."""
         future = clip.colours[:, self.observe :]
         self.clips += len(future)
         for name, frames in {
@@ -151,6 +189,7 @@ class ForecastSums:
             self.squares[name] = self.squares.get(name, 0.0) + errors
 
     def add_centres(self, imagined: Tracks, clip: Clip, size: float) -> None:
+        """Add the centre errors of the model and of the baselines."""
         observe, length = self.observe, clip.frames.shape[1]
         for name, tracks in {
             "model": imagined,
@@ -161,6 +200,7 @@ class ForecastSums:
             self.centres[name] = self.centres[name] + found if name in self.centres else found
 
     def result(self) -> Forecast:
+        """Return the mean errors."""
         return Forecast(
             observe=self.observe,
             mse=(self.squares["model"] / self.clips).tolist(),
@@ -172,4 +212,5 @@ class ForecastSums:
         )
 
     def centre(self, name: str) -> list[float] | None:
+        """Return the mean centre error of the model or of a baseline."""
         return self.centres[name].mean.tolist() if self.centres else None

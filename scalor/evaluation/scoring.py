@@ -1,10 +1,10 @@
-"""How well the tracks of a real video agree with a truth file: the `scalor score` of a pair of files.
+"""Score the tracks of a real video against a ground-truth file, as `scalor score` does.
 
 >>> print(score("tracked/tracks.csv", "gt.txt", frames=(478, 795)).table())
 
-Boxes are compared as the files give them, not clipped. Identities count only within the frames scored, so a track
-that began before them starts anew. True rows with confidence 0 are ignored: missing one is no error, and a
-prediction that matches one and no other object is no false positive (`tracking` tells how).
+Boxes are not clipped. Identities count only within the scored frames, so a track that began earlier starts anew. True
+rows with confidence 0 are ignored: missing one is no error, and a prediction that matches one, and no other object, is
+no false positive (see `tracking`).
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,19 @@ from scalor.evaluation.motchallenge import BoxRows, read_boxes
 from scalor.evaluation.tracking import ClearCounts, IdentityCounts, clear_counts, identity_counts, match_sequence
 
 GATES = (Gate("iou .5", "iou", 0.5), Gate("iou .3", "iou", 0.3), diagonal_gate())
+"""The gates under which tracks are scored."""
 
 
 @dataclass(frozen=True)
 class GateScore:
-    """What one gate says. HOTA is from box IoU, under the centre gate from distances."""
+    """Scores under one gate. HOTA is computed from box IoU; under the centre gate, it is computed from distances."""
 
     clear: ClearCounts
     identity: IdentityCounts
     hota: HotaCounts
 
     def to_dict(self) -> dict[str, float]:
+        """Return the scores as a dictionary for JSON."""
         clear = self.clear
         return {
             "mota": clear.mota,
@@ -45,16 +47,19 @@ class GateScore:
 
 @dataclass(frozen=True)
 class Scores:
-    """The figures of one tracks file against one truth file."""
+    """Scores of a file of tracks against a file of ground truth."""
 
     frames: tuple[int, int]
-    """First and last, from 1 on, both included."""
+    """First and last scored frame, numbered from 1 on, both included."""
     objects: int
-    """Counted rows of the truth."""
+    """Number of rows of the ground truth that count."""
     identities: int
+    """Number of different ids in these rows."""
     gates: dict[str, GateScore]
+    """Scores by the name of the gate."""
 
     def to_dict(self) -> dict[str, object]:
+        """Return the scores as a dictionary for JSON."""
         return {
             "frames": list(self.frames),
             "objects": self.objects,
@@ -63,6 +68,7 @@ class Scores:
         }
 
     def table(self) -> str:
+        """Return the scores as a table for the terminal."""
         lines = [f"{'gate':<8}{'MOTA':>8}{'IDF1':>8}{'HOTA':>8}{'prec.':>8}{'recall':>8}{'switches':>10}"]
         for name, score in self.gates.items():
             one = score.to_dict()
@@ -79,9 +85,29 @@ def score(
     frames: tuple[int, int] | None = None,
     minimum_presence: float | None = None,
 ) -> Scores:
-    """The tracks of a file against the truth of another, in the frames from the first to the last of `frames`, numbered
-    from 1 (none given: as far as the truth goes). Every row of the tracks counts, or those with a presence above
-    `minimum_presence`."""
+    """Score a file of tracks against a file of ground truth.
+
+    Parameters
+    ----------
+    tracks : str or Path
+        MOTChallenge text, or a `tracks.csv` of `scalor track`.
+    truth : str or Path
+        Ground truth in the same formats.
+    frames : tuple of int, optional
+        First and last frame to score, numbered from 1, both included. By default, from the first to the last frame of
+        the ground truth.
+    minimum_presence : float, optional
+        Presence above which a row of the tracks counts. By default, every row counts.
+
+    Returns
+    -------
+    Scores
+        The scores under all gates.
+
+    Examples
+    --------
+    >>> print(score("tracked/tracks.csv", "gt.txt", frames=(478, 795)).table())
+    """
     true, found = read_boxes(truth), read_boxes(tracks)
     if not len(true.frame):
         raise InputError(f"{truth} is empty: give a truth file with at least one box.")
@@ -100,7 +126,7 @@ def score(
 
 
 def pair_rows(true: BoxRows, found: BoxRows, first: int, last: int) -> list[FramePair]:
-    """Truth beside predictions, one entry per frame; frames that neither file mentions are empty."""
+    """Pair ground truth with predictions, one entry per frame. Frames that neither file mentions are empty."""
     pairs = []
     for frame in range(first, last + 1):
         here, there = true.within(frame, frame), found.within(frame, frame)
@@ -112,6 +138,7 @@ def pair_rows(true: BoxRows, found: BoxRows, first: int, last: int) -> list[Fram
 
 
 def _one_gate(pairs: list[FramePair], gate: Gate) -> GateScore:
+    """Return the scores under one gate."""
     matches = match_sequence(pairs, gate)
     counted = [match.pair for match in matches]
     return GateScore(clear_counts(matches, gate), identity_counts(matches), hota_counts(counted, gate))

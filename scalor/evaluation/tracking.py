@@ -1,13 +1,15 @@
 """CLEAR-MOT (Bernardin and Stiefelhagen 2008) and identity measures (Ristani et al. 2016).
 
-`match_sequence` decides who is whom in every frame of a clip; the rest only counts. Counts add up over clips,
-ratios are taken last. A ratio whose denominator is zero is nan: there was nothing to measure.
+`match_sequence` matches predictions to true objects in every frame of a clip; all other functions only count. Counts
+are added over clips before any ratio is taken. A ratio whose denominator is zero is nan: there was nothing to measure.
 
-Ignored objects are handled once, here, for all metrics: in every frame the counted objects are matched
-first (earlier correspondences before new ones), then what is left over is matched one to one to the ignored
-objects. Ignored objects and the predictions matched to them are then taken out, and CLEAR, identity, HOTA and
-counting see only the rest. So a prediction that follows a counted object is never dropped, and two
-predictions on one ignored object leave one false positive.
+Ignored objects are handled here, once for all metrics. In every frame, the counted objects are matched first (earlier
+correspondences before new ones). The remaining predictions are then matched one to one to the ignored objects. Ignored
+objects and the predictions matched to them are removed, and CLEAR, identity, HOTA and counting use only the rest. So a
+prediction that is matched to a counted object is never dropped, and two predictions on one ignored object leave one
+false positive.
+
+N true objects and M predictions in a frame.
 """
 
 from collections.abc import Sequence
@@ -21,31 +23,35 @@ from scalor.boxes import assign
 from scalor.evaluation.matching import FramePair, Gate, dense_ids
 
 MOSTLY_TRACKED = 0.8
+"""Share of its frames from which an identity is mostly tracked."""
 MOSTLY_LOST = 0.2
+"""Share of its frames below which an identity is mostly lost."""
 
 
 @dataclass(frozen=True)
 class FrameMatch:
-    """One frame after matching. Ignored objects, and predictions matched to them, are gone."""
+    """One frame after matching. Ignored objects, and predictions matched to them, have been removed."""
 
     pair: FramePair
     cost: Float[np.ndarray, "N M"]
-    """As the gate gives it: infinite outside."""
+    """Matching cost of the gate; infinite where a pair does not pass it."""
     partner: Int[np.ndarray, " N"]
-    """The prediction (column) of each true object, -1 where it is missed."""
+    """Index of the prediction matched to each true object, -1 for a miss."""
 
 
 def match_sequence(sequence: Sequence[FramePair], gate: Gate) -> list[FrameMatch]:
-    """Correspondences through one clip: an object keeps the prediction it last had while that stays inside
-    the gate, however long ago that was (as in py-motmetrics); the others are assigned at least total cost.
+    """Match predictions to true objects through one clip.
 
-    Where two objects last had the same prediction, the more recent one keeps it (py-motmetrics takes the
-    first in the list), so that the order of objects does not matter.
+    An object keeps the prediction it last had while that passes the gate, however long ago the match was (as in
+    py-motmetrics). The other objects are assigned at the least total cost.
+
+    If two objects last had the same prediction, the object of the more recent match keeps it. py-motmetrics takes the
+    first in the list; here, the order of the objects does not matter.
     """
     true_ids, pred_ids = dense_ids([f.true_id for f in sequence]), dense_ids([f.pred_id for f in sequence])
     had = np.full(_count(true_ids), -1, dtype=np.int64)  # the prediction an object last had
-    when = np.full(_count(true_ids), -1, dtype=np.int64)  # and the frame in which it had it
-    column = np.full(_count(pred_ids) + 1, -1, dtype=np.int64)  # the last entry answers for "had none"
+    when = np.full(_count(true_ids), -1, dtype=np.int64)  # the frame of that match
+    column = np.full(_count(pred_ids) + 1, -1, dtype=np.int64)  # the last entry, index -1, stands for "had none"
     matches = []
     for t, (pair, true_id, pred_id) in enumerate(zip(sequence, true_ids, pred_ids, strict=True)):
         cost = pair.cost(gate)
@@ -62,20 +68,25 @@ def match_sequence(sequence: Sequence[FramePair], gate: Gate) -> list[FrameMatch
 
 
 def _count(dense: list[Int[np.ndarray, " _"]]) -> int:
+    """Return the number of identities."""
     return max((int(ids.max()) + 1 for ids in dense if len(ids)), default=0)
 
 
 def _correspond(
     cost: Float[np.ndarray, "N M"], previous: Int[np.ndarray, " N"], when: Int[np.ndarray, " N"]
 ) -> Int[np.ndarray, " N"]:
-    """`previous` is the column of the prediction that an object last had, -1 where it is not here."""
+    """Match the predictions of one frame to the counted objects.
+
+    `previous` is the column of the prediction that an object last had, -1 if that is not in this frame. `when` is the
+    frame of that match.
+    """
     partner = np.full(len(cost), -1, dtype=np.int64)
     if not cost.size:
         return partner
     kept = ((previous >= 0) & np.isfinite(cost[np.arange(len(cost)), previous])).nonzero()[0]
     kept = kept[np.argsort(when[kept])]
     holder = np.full(cost.shape[1], -1, dtype=np.int64)
-    holder[previous[kept]] = kept  # of several claims to one column the last written stays: the most recent
+    holder[previous[kept]] = kept  # if several objects claim a column, the last one written stays: the most recent
     held = (holder >= 0).nonzero()[0]
     partner[holder[held]] = held
     free_rows, free_columns = (partner < 0).nonzero()[0], (holder < 0).nonzero()[0]
@@ -91,6 +102,7 @@ def _without_ignored(
     counted: Int[np.ndarray, " _"],
     partner: Int[np.ndarray, " _"],
 ) -> FrameMatch:
+    """Remove ignored objects, and the remaining predictions that match them."""
     if len(counted) == len(pair.ignored):
         return FrameMatch(pair, cost, partner)
     left_over: Bool[np.ndarray, " M"] = np.ones(cost.shape[1], dtype=bool)
@@ -105,25 +117,28 @@ def _without_ignored(
 
 @dataclass(frozen=True)
 class ClearCounts:
-    """CLEAR-MOT as counts over any number of clips; add two to join their clips."""
+    """Counts of CLEAR-MOT over any number of clips. The sum of two covers the clips of both."""
 
     objects: int = 0
-    """True objects, one per object and frame."""
+    """Number of true objects, one per object and frame."""
     predictions: int = 0
+    """Number of predictions, one per prediction and frame."""
     matches: int = 0
-    """Objects that have a prediction, those that switched included."""
+    """Number of true objects with a prediction, switches included."""
     switches: int = 0
-    """Matches with another prediction than the object last had."""
+    """Number of matches with another prediction than the object last had."""
     fragmentations: int = 0
-    """Times an object was found again after having been missed."""
+    """Number of times that an object was found again after a miss."""
     misses: int = 0
+    """Number of true objects without a prediction."""
     false_positives: int = 0
+    """Number of predictions without a true object."""
     identities: int = 0
-    """True identities, each counted once for all its frames."""
+    """Number of true identities."""
     mostly_tracked: int = 0
-    """Identities found in at least 80 % of their frames."""
+    """Number of identities found in at least 80 % of their frames."""
     mostly_lost: int = 0
-    """Identities found in less than 20 % of their frames."""
+    """Number of identities found in less than 20 % of their frames."""
     closeness: float = 0.0
     """Sum over matches of the distance in pixels or, for an IoU gate, of the IoU."""
 
@@ -132,33 +147,35 @@ class ClearCounts:
 
     @property
     def mota(self) -> float:
-        """1 - (misses + false positives + switches) / objects; it can be negative."""
+        """MOTA: 1 - (misses + false positives + switches) / objects. It can be negative."""
         return 1 - ratio(self.misses + self.false_positives + self.switches, self.objects)
 
     @property
     def motp(self) -> float:
-        """Mean distance of the matches in pixels (less is better) or mean IoU (more is better)."""
+        """MOTP: mean distance of the matches in pixels (less is better) or mean IoU (more is better)."""
         return ratio(self.closeness, self.matches)
 
     @property
     def precision(self) -> float:
+        """Share of the predictions that match an object."""
         return ratio(self.matches, self.predictions)
 
     @property
     def recall(self) -> float:
+        """Share of the objects that have a prediction."""
         return ratio(self.matches, self.objects)
 
 
 def ratio(part: float | int, whole: int) -> float:
-    """`part / whole`, nan when there is no whole."""
+    """Return `part / whole`, or nan if `whole` is zero."""
     return part / whole if whole else float("nan")
 
 
 def clear_counts(matches: Sequence[FrameMatch], gate: Gate) -> ClearCounts:
-    """CLEAR-MOT of one clip, its first frame included."""
+    """Return the CLEAR-MOT counts of one clip, the first frame included."""
     if not matches:
         return ClearCounts()
-    # One row per object and frame: who it is and the prediction it has (-1: none); by object, then frame.
+    # One row per object and frame, sorted by object, then frame: its identity and its prediction (-1: none).
     identity = np.concatenate([m.pair.true_id for m in matches])
     order = np.argsort(identity, kind="stable")
     identity = identity[order]
@@ -189,22 +206,29 @@ def clear_counts(matches: Sequence[FrameMatch], gate: Gate) -> ClearCounts:
 
 @dataclass(frozen=True)
 class IdentityCounts:
-    """Frames explained when every true identity is given at most one predicted one; add two to join clips."""
+    """Counts of the identity measures over any number of clips. The sum of two covers the clips of both."""
 
     true_positives: int = 0
+    """Number of matches in frames if every true identity is assigned at most one predicted identity."""
     false_positives: int = 0
+    """Number of the other predictions."""
     misses: int = 0
+    """Number of the other true objects."""
 
     def __add__(self, other: "IdentityCounts") -> "IdentityCounts":
         return IdentityCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @property
     def idf1(self) -> float:
+        """IDF1: the F1 score of the identity counts."""
         return ratio(2 * self.true_positives, 2 * self.true_positives + self.false_positives + self.misses)
 
 
 def identity_counts(matches: Sequence[FrameMatch]) -> IdentityCounts:
-    """The best one-to-one assignment of identities over a whole clip, by frames spent inside the gate."""
+    """Return the identity counts of one clip.
+
+    Identities are assigned one to one, so that the number of frames in which assigned pairs pass the gate is largest.
+    """
     true_ids = dense_ids([m.pair.true_id for m in matches])
     pred_ids = dense_ids([m.pair.pred_id for m in matches])
     together = np.zeros((_count(true_ids), _count(pred_ids)))

@@ -1,1 +1,1 @@
-"""`scalor fit`: from a video to a model of its objects, with settings that the video itself suggests."""
+"""`scalor fit`: train or refine a model on one's own videos, with settings chosen from the videos."""

@@ -1,4 +1,4 @@
-"""The settings of a model for a video, from what was found in it."""
+"""Choose the settings of a model that is trained from scratch on a video, from a survey of the video."""
 
 import math
 from dataclasses import dataclass
@@ -9,40 +9,64 @@ from scalor.still.survey import Survey
 from scalor.video.resize import shrunken_size
 
 AREA = 320.0
-"""Pixels of an object as the model sees it: enough to tell one from another, few enough to be quick."""
+"""Largest area of a typical object at the model's scale, in square pixels. It is large enough to tell objects apart and
+small enough to be fast."""
 LEAST_AREA = 100.0
-"""Objects of fewer pixels are enlarged, so that they span several cells of several pixels."""
+"""Smallest area of a typical object at the model's scale, in square pixels. Smaller objects are enlarged, so that they
+span several cells of several pixels."""
 STEP = 0.12
-"""Of the shorter side of an object: how far it should move from one frame to the next."""
+"""Distance that an object should move from one frame to the next, as a share of its shorter side."""
 LARGEST_STRIDE = 8
+"""Largest stride that is chosen automatically."""
 STRENGTH, MOST_STRENGTH, MOST_CONTRAST = 0.4, 0.7, 10.0
-"""How much objects of AREA pixels should differ from the scene, in shares of full brightness, how much small ones, and
-what may be done for it."""
+"""Wanted difference between objects and background, as a share of full brightness: for objects of AREA pixels, and the
+largest one, for smaller objects. The third number is the largest factor by which the difference is amplified."""
 SIGMA, LEAST_SIGMA = 0.25, 0.1
-"""The pixels' noise for objects of AREA pixels and STRENGTH, and at least."""
+"""Standard deviation of the likelihood of a pixel: for objects of AREA pixels and STRENGTH, which is also the largest
+value, and the smallest value."""
 CELLS = 2.5
-"""Cells along a side of an object, at least."""
+"""Smallest number of grid cells along a side of an object, as far as cells of at least 2 pixels allow."""
 AROUND = (2, 4)
-"""Heights and widths of an object that a training clip spans."""
+"""Height and width of a training clip, in heights and widths of an object."""
 SMALLEST_CLIP = 48
-"""Pixels along a side."""
+"""Smallest side of a training clip, in pixels."""
 LENGTH, STEPS = 10, 6_000
+"""Frames of a training clip, and default number of optimiser steps."""
 SIZE_RANGE, SIZE_RANGE_IN_PERSPECTIVE = 0.5, 0.3
-"""How much sizes vary. Less leaves no room for two in one box, once the near and the far are equally large."""
+"""Values of `model.size_range` without and with a perspective. The perspective already accounts for the difference
+between near and far objects; with the smaller range, no box has room for two objects."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a person may say; what is left out follows from the video."""
+    """Settings that the user may give. None means that the setting is chosen from the video."""
 
     object_size: tuple[float, float] | None = None
+    """Height and width of a typical object, in pixels of the video."""
     scale: float | None = None
+    """Pixels of a frame at the model's scale per pixel of the video."""
     stride: int | None = None
+    """Distance between training frames, in frames of the video."""
     steps: int = STEPS
+    """Number of optimiser steps."""
 
 
 def choose(found: Survey, said: Choice, size: tuple[int, int], frames: int, footage: str) -> Config:
-    """A whole config for a video of this height and width and so many frames, which are kept in a file."""
+    """Return the full config for a video.
+
+    Parameters
+    ----------
+    found : Survey
+        Survey of the video.
+    said : Choice
+        Settings given by the user.
+    size : tuple of int
+        Height and width of the video, in pixels.
+    frames : int
+        Number of frames of the video, which limits the stride.
+    footage : str
+        File in which the training frames are kept.
+    """
     height, width = said.object_size or found.object_size
     scale = said.scale or scale_for(height * width)
     stride = said.stride or min(stride_for(found.speed, min(height, width)), max(1, frames // LENGTH))
@@ -81,7 +105,7 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], frames: int, foot
 
 
 def schedule(steps: int) -> TrainConfig:
-    """How a training of so many steps goes: single frames first, then longer and longer sequences."""
+    """Return the training schedule for a number of steps: single frames first, then longer and longer sequences."""
     starts = [round(share * steps) for share in (0, 0.25, 0.42, 0.67)]
     return TrainConfig(
         steps=steps,
@@ -97,29 +121,39 @@ def schedule(steps: int) -> TrainConfig:
 
 
 def scale_for(area: float) -> float:
-    """Large objects are shrunken to AREA pixels, tiny ones enlarged to LEAST_AREA, others left as they are."""
+    """Return the scale that shrinks large objects to AREA pixels and enlarges tiny ones to LEAST_AREA.
+
+    Objects between the two keep their size.
+    """
     shrunken, enlarged = math.sqrt(AREA / area), math.sqrt(LEAST_AREA / area)
     return round(min(shrunken, max(1.0, enlarged)), 3)
 
 
 def stride_for(speed: float, side: float) -> int:
-    """So many frames of the video that an object moves by about STEP of its shorter side."""
+    """Return the stride at which an object moves by about STEP of its shorter side from frame to frame."""
     return 1 if speed == 0 else min(LARGEST_STRIDE, max(1, round(STEP * side / speed)))
 
 
 def sigma_for(strength: float, area: float) -> float:
-    """The pixels' noise for objects of this strength as the model sees them. With less, large ones fall apart into
-    pieces and blotches become objects; with more, small and faint ones are not worth their price (docs/log.md)."""
+    """Return the standard deviation of the pixel likelihood for objects of this strength and area at the model's scale.
+
+    If it is too small, large objects break into pieces and noise is explained by objects. If it is too large, small and
+    faint objects improve the likelihood by less than their KL divergence costs (docs/log.md).
+    """
     worth = math.sqrt(area / AREA * strength / STRENGTH)
     return round(min(SIGMA, max(LEAST_SIGMA, SIGMA * worth)), 3)
 
 
 def contrast_for(strength: float, area: float) -> float:
-    """Faint objects are made stronger, so that they matter to a model whose pixels are noisy; small ones more, as they
-    have fewer pixels to matter with."""
+    """Return the factor by which the difference from the background is amplified.
+
+    Faint objects need it because the pixel likelihood is noisy. Small objects need more of it because they have fewer
+    pixels.
+    """
     wanted = min(MOST_STRENGTH, STRENGTH * math.sqrt(max(1.0, AREA / area)))
     return round(min(MOST_CONTRAST, max(1.0, wanted / strength)), 1) if strength else 1.0
 
 
 def power_of_two_below(size: float) -> int:
+    """Return the largest power of two that is at most `size`, but at least 2."""
     return max(2, 2 ** math.floor(math.log2(size))) if size > 2 else 2

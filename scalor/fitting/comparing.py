@@ -1,9 +1,9 @@
-"""Which of two models follows a video better, told without labels.
+"""Compare how well models track a video, without labels.
 
 >>> first, second = label_free_score(view, one), label_free_score(view, other)
 
-A model is good that explains what moves, sees nothing where nothing moves, keeps its ids, and gives most of its objects
-the shape that most of what moves has: pieces and groups have others.
+A good model covers the foreground with boxes, has no boxes elsewhere, keeps its ids, and gives most boxes the typical
+shape of the moving objects. Boxes on parts of objects or on groups of objects have other shapes.
 """
 
 import itertools
@@ -17,35 +17,37 @@ from scalor.tracking.view import VideoView
 from scalor.video.reading import Video
 
 COMPARED = 200
-"""Frames in a row by which models are compared."""
+"""Number of consecutive frames on which models are compared."""
 UNUSUAL = 0.8
-"""How far a box may be from the usual shape (the logarithms of its width and height)."""
+"""Distance from the typical shape below which a box is typical, in logarithms of width and height."""
 
 
 @dataclass(frozen=True)
 class LabelFreeScore:
-    """How well a model follows a part of a video, from 0 to 1 each."""
+    """Scores of a model on a part of a video, each from 0 to 1."""
 
     explained: float
-    """Share of the moving pixels that lie in boxes."""
+    """Share of the foreground pixels that lie in boxes."""
     on_something: float
-    """Share of the boxes in which something moves."""
+    """Share of the boxes that contain foreground."""
     lasting: float
-    """Share of the ids that did not begin in the middle of the view, or in the place of another."""
+    """Share of the ids that neither began in the middle of the view nor replaced another id."""
     usual: float
-    """Share of the boxes that have about the usual shape."""
+    """Share of the boxes of about the typical shape."""
 
     @property
     def total(self) -> float:
-        """The harmonic mean of the first two. A quarter of it is at stake for ids that do not last, and half of it for
-        unusual shapes."""
+        """The overall score: the harmonic mean of `explained` and `on_something`, reduced for two reasons.
+
+        Ids that do not last reduce it by up to a quarter, and boxes of other shapes by up to a half.
+        """
         both = self.explained + self.on_something
         found = 2 * self.explained * self.on_something / both if both else 0.0
         return found * (0.75 + 0.25 * self.lasting) * (0.5 + 0.5 * self.usual)
 
 
 def label_free_score(view: VideoView, tracker: Tracker) -> LabelFreeScore:
-    """Follow a part of the video and measure it."""
+    """Track up to COMPARED frames of the video and return the scores. Long videos are tracked in the middle."""
     monitor = monitor_for(tracker, view)
     assert isinstance(monitor, HealthMonitor)
     found, lens, boxes, usual = view.found, lens_of(tracker, view), 0, 0
@@ -63,7 +65,10 @@ def label_free_score(view: VideoView, tracker: Tracker) -> LabelFreeScore:
 
 
 def part_of(view: VideoView) -> VideoView:
-    """The middle of a long video."""
+    """Return a view of the COMPARED frames in the middle of a long video.
+
+    The view is returned unchanged if the video is short, if its length is unknown or if its camera moves.
+    """
     video = view.video
     if view.motion is not None or video.frames is None or video.frames <= COMPARED:
         return view

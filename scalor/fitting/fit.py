@@ -1,4 +1,4 @@
-"""The whole way from videos to the settings and the frames that a model is trained with."""
+"""Prepare the training of a model from scratch: from videos to settings and training frames."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,23 +16,40 @@ from scalor.tracking.view import VideoView, look_at
 from scalor.video import Selection, Video, open_video
 
 FOOTAGE_FILE = "footage.npz"
+"""Name of the file in the run folder that holds the training frames."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Ready to be trained."""
+    """A training that is ready to start."""
 
     config: Config
     found: Survey
-    """In the first video, where something is not said."""
+    """Survey of the first video. Settings that the user does not give are chosen from it."""
     frames: int
-    """Kept to learn from."""
+    """Number of frames kept for training."""
 
 
 def prepare(
     sources: Sequence[str], folder: Path, part: Selection, said: Choice, fps: float, change: Callable[[Config], Config]
 ) -> Prepared:
-    """Survey the videos, choose settings, let them be changed, keep the frames in the folder."""
+    """Survey the videos, choose the settings and save the training frames in the run folder.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        Videos, as `open_video` takes them. All must have one size.
+    folder : Path
+        Run folder, in which the frames are saved.
+    part : Selection
+        Part of the videos to use. Its stride is ignored.
+    said : Choice
+        Settings given by the user.
+    fps : float
+        Frames a second of sources that do not state their own.
+    change : callable
+        Function that applies the user's overrides to the chosen config.
+    """
     views = [look_at(open_video(source, replace(part, stride=1), fps), said.object_size) for source in sources]
     check_views(views)
     found = views[0].found
@@ -49,7 +66,7 @@ def prepare(
 
 
 def check_views(views: Sequence[VideoView]) -> None:
-    """Refuse videos in which nothing moves, and videos of several sizes."""
+    """Raise an InputError if nothing moves in a video, or if the videos differ in size."""
     for view in views:
         if view.found is None:
             raise InputError(
@@ -65,7 +82,7 @@ def check_views(views: Sequence[VideoView]) -> None:
 
 
 def at_stride(view: VideoView, stride: int) -> VideoView:
-    """The same view of every so many frames."""
+    """Return the view with its steady video at this stride."""
     selection = view.video.selection
     if stride == selection.stride:
         return view
@@ -73,7 +90,7 @@ def at_stride(view: VideoView, stride: int) -> VideoView:
 
 
 def check_length(video: Video, length: int) -> None:
-    """Refuses a video that is too short for a clip of `length` frames."""
+    """Raise an InputError if a video is too short for a clip of `length` frames."""
     frames = first_frames(video, length)
     if frames < length:
         raise InputError(
@@ -83,5 +100,5 @@ def check_length(video: Video, length: int) -> None:
 
 
 def first_frames(video: Video, most: int) -> int:
-    """How many frames a video has, of which no more than `most` are looked for."""
+    """Return the number of frames of a video, but at most `most`. No more frames than that are read."""
     return sum(1 for _ in islice(video, most))

@@ -1,4 +1,4 @@
-"""The frames of a video that a model learns from, as it is to see them, kept in one file."""
+"""Collect the training frames of a video, at the scale and contrast of the model, and save them in one file."""
 
 import sys
 from collections.abc import Iterator
@@ -20,15 +20,16 @@ from scalor.video.resize import shrink, strengthen
 from scalor.video.sources import Picture
 
 MOST_BYTES = 2**30
-"""Of kept frames. More of a long video would not teach more."""
+"""Largest total size of the kept frames. More frames of a long video do not improve the training."""
 STRETCH = 40
-"""Frames in a row that are kept of a video too long to be kept whole."""
+"""Number of consecutive frames in each part that is kept of a video too long to be kept as a whole."""
 
 
 class Keeper:
-    """Takes pictures of a video, and keeps them as the model is to see them.
+    """Collector of the training frames of one video.
 
-    All are brought to the light of the background's own picture, so that one picture serves a whole stretch.
+    Every frame is corrected to the light of its background picture, so that one background picture serves a whole
+    stretch of consecutive frames.
     """
 
     def __init__(self, view: VideoView, config: Config) -> None:
@@ -51,11 +52,14 @@ class Keeper:
 
     @property
     def most(self) -> int:
-        """Frames that may be kept."""
+        """Largest number of frames that may be kept."""
         return max(2 * STRETCH, MOST_BYTES // self.background.still.nbytes)
 
     def add(self, picture: Picture, number: int) -> Bool[np.ndarray, "h w"]:
-        """Keep a picture of the region; numbers that follow each other make a stretch. Returns its foreground."""
+        """Keep a picture of the region and return its foreground mask.
+
+        Pictures with consecutive numbers and the same background picture form a stretch.
+        """
         small = shrink(picture, self.lens.seen)
         empty = self.background.at(small)
         assert self.background.light is not None
@@ -73,7 +77,10 @@ class Keeper:
         return foreground
 
     def kept(self, labels: Labels | None = None) -> Frames:
-        """All that was kept."""
+        """Return everything that was kept, with labels where given.
+
+        Raises an InputError if no object-sized foreground was found.
+        """
         if not self.spots:
             height, width = self.object_size
             raise InputError(
@@ -86,7 +93,7 @@ class Keeper:
 
 
 def keep(view: VideoView, config: Config) -> Frames:
-    """Every frame of a short video; of a long one, stretches spread evenly over it."""
+    """Keep every frame of a short video, or evenly spread stretches of a long one."""
     video, keeper = view.steady, Keeper(view, config)
     count = sum(1 for _ in video) if video.frames is None else video.frames
     stretches = max(1, count // STRETCH)
@@ -98,10 +105,11 @@ def keep(view: VideoView, config: Config) -> Frames:
 
 
 def spread(count: int, room: int) -> Iterator[int]:
-    """`count` different numbers below `room`, evenly apart."""
+    """Yield `count` evenly spaced integers below `room`. They differ as long as `count` is at most `room`."""
     return (int((number + 0.5) * room / count) for number in range(count))
 
 
 def save(frames: Frames, path: Path) -> None:
+    """Write the frames to a file atomically."""
     with replacing(path) as temporary:
         frames.save(temporary)

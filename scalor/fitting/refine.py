@@ -1,4 +1,7 @@
-"""Universal weights refined on one's own videos in minutes: by the evidence lower bound, and by what tracking finds.
+"""Prepare a refinement of universal weights on one's own videos, in a given number of minutes.
+
+The refinement maximises the evidence lower bound (ELBO), together with a supervised loss on labels that tracking with
+the universal weights provides (`teaching`).
 
 >>> folder, device = Path("runs/ants"), torch.device("cpu")
 >>> prepared = prepare(["ants.mp4"], folder, Selection(), Wish(minutes=10), 10, device, lambda config: config)
@@ -29,39 +32,48 @@ from scalor.training.step import TrainingStep
 from scalor.video import Selection, open_video
 
 LENGTHS = ((0.0, 4), (0.6, 8))
-"""Shares of the steps from which clips have so many frames."""
+"""Schedule of the clip length: pairs of the share of the steps from which it holds, and the number of frames."""
 LONGEST = max(frames for _, frames in LENGTHS)
+"""Largest clip length in frames."""
 BATCH, LEARNING_RATE, CLIP_NORM = 10, 2e-4, 0.3
+"""Clips in a step, step size of Adam, and largest norm of the gradient."""
 LESSON = 0.02
-"""Weight of what the tracker itself has found, tidied up, beside the bound: as in the training of universal weights."""
+"""Weight of the supervised loss on the tracker's own labels, beside the ELBO. The training of the universal weights has
+the same weight."""
 FEWEST_STEPS, MOST_STEPS = 20, 20_000
+"""Smallest and largest number of steps that the available time gives."""
 TIMED = 3
-"""Steps that are timed at each length, to know how many fit into the minutes."""
+"""Number of steps that are timed at each clip length, to predict how many fit into the available time."""
 SPENT = 0.9
-"""Of the minutes: the rest is for reading the video and for comparing at the end."""
+"""Share of the available time for preparation and training. The rest is for reading the video again and comparing the
+weights at the end."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a person may say; what is left out follows from the video and the machine."""
+    """Settings that the user may give. None means that the setting is chosen from the video and the device."""
 
     minutes: float = 10.0
+    """Available time, preparation included."""
     steps: int | None = None
-    """Instead of minutes."""
+    """Number of optimiser steps. If given, `minutes` is ignored."""
     object_size: tuple[float, float] | None = None
+    """Height and width of a typical object, in pixels of the video."""
     stride: int | None = None
+    """Distance between training frames, in frames of the video."""
     weights: str = "any"
-    """To start from."""
+    """Weights to start from."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Ready to be trained."""
+    """A refinement that is ready to start."""
 
     config: Config
     views: list[VideoView]
+    """The view of each video."""
     frames: int
-    """Kept to learn from."""
+    """Number of frames kept for training."""
 
 
 def prepare(
@@ -73,7 +85,25 @@ def prepare(
     device: torch.device,
     change: Callable[[Config], Config],
 ) -> Prepared:
-    """Look at the videos, keep frames of them in the folder, and plan as many steps as the minutes allow."""
+    """Survey and track the videos, save the training frames, and plan as many steps as the time allows.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        Videos, as `open_video` takes them. All must have one size.
+    folder : Path
+        Run folder, in which the frames are saved.
+    part : Selection
+        Part of the videos to use.
+    wish : Wish
+        Settings given by the user.
+    fps : float
+        Frames a second of sources that do not state their own.
+    device : torch.device
+        Device of the tracking and of the timed steps.
+    change : callable
+        Function that applies the user's overrides to the chosen config.
+    """
     begun = time.monotonic()
     start = checkpoint.read(checkpoint.find(wish.weights)).config
     if not is_universal(start.scene):
@@ -88,18 +118,21 @@ def prepare(
     frames = reduce(Frames.beside, kept)
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
-    if frames.labels is None:  # nothing was found: the bound alone must find it
+    if frames.labels is None:  # nothing was found, so there are no labels: train with the ELBO alone
         config = replace(config, train=replace(config.train, lesson=0.0))
     config = change(config)
     if wish.steps is None:
         left = 60 * wish.minutes * SPENT - (time.monotonic() - begun)
         config = replace(config, train=schedule(steps_in(config, left, device), config.train))
-        config = change(config)  # what a person says comes last
+        config = change(config)  # apply the user's overrides last
     return Prepared(config, views, len(frames.frames))
 
 
 def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wish: Wish) -> Config:
-    """The settings of a refinement: the universal model, and this video as it is looked at."""
+    """Return the config of a refinement: the universal model at the scale and contrast of this view.
+
+    `stride` is the distance between training frames, and `footage` the file that holds them.
+    """
     assert view.found is not None
     lens = lens_for(view, model, SceneConfig(kind="composed"))
     height, width = lens.seen
@@ -141,20 +174,26 @@ def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wis
 
 
 def schedule(steps: int, train: TrainConfig) -> TrainConfig:
-    """So many steps, the later ones of longer clips; the step size falls to zero from the first on."""
+    """Return `train` with a schedule for a number of steps.
+
+    Later steps have longer clips. The step size falls to zero from the first step on.
+    """
     lengths = {round(share * steps): frames for share, frames in LENGTHS}
     return replace(train, steps=steps, cooldown=steps, lengths=tuple(lengths.items()))
 
 
 def steps_in(config: Config, seconds: float, device: torch.device) -> int:
-    """How many steps fit into so many seconds, by timing a few of each length."""
+    """Return how many steps fit into so many seconds, by timing TIMED steps at each clip length.
+
+    The timed steps have a learning rate of zero.
+    """
     model = systems.build(config.model).to(device)
     checkpoint.fill_from(model, config.train.start)
     step = TrainingStep(config, model, Scenes(config.scene, config.train.seed, "train", device), device)
     cost, shares = 0.0, [share for share, _ in LENGTHS] + [1.0]
     for number, (_, length) in enumerate(LENGTHS):
         now = replace(anneals(config.train, 0), length=length, learning_rate=0.0)
-        step(0, now)  # the first one also prepares
+        step(0, now)  # not timed: on a GPU, the first step of each length compiles and captures
         begun = time.monotonic()
         for one in range(TIMED):
             step(one, now)

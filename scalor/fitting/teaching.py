@@ -1,7 +1,7 @@
-"""What a tracker finds in a video, tidied up, as truth for its own refinement.
+"""Label the frames of a video with post-processed tracks, as training targets for the model that made them.
 
-Tidying knows more than the model that it corrects: where an object was before and after a frame, what shape is usual,
-where the foreground ends. A refinement on these labels hands that knowledge to the model.
+Post-processing uses information that the model does not have: where an object was before and after a frame, which shape
+is typical, and where the foreground ends. Training on these labels passes that information to the model.
 """
 
 import sys
@@ -23,13 +23,16 @@ from scalor.tracks import Tracks
 from scalor.video import Video
 
 MOST_FRAMES, STRETCH = 1_500, 60
-"""Frames that are labelled of a long video, and how many of them in a row."""
+"""Largest number of frames that are labelled, and number of consecutive frames in each part of a longer video."""
 REACH = 1.1
-"""Of half a box's sides: how far from its middle the pixels of its object may lie."""
+"""Largest distance of an object's pixels from the centre of its box, in half sides of the box."""
 
 
 def keep_and_label(view: VideoView, config: Config, tracker: Tracker, quiet: bool = False) -> Frames:
-    """Frames of a video, with what the tracker finds in them; without labels where it finds nothing at all."""
+    """Track a video and return its training frames with the tracks as labels.
+
+    The labels are None if the tracker finds nothing at all. `quiet` hides the progress bar.
+    """
     keeper = Keeper(view, config)
     x0, y0, x1, y1 = keeper.lens.corners
     scale = (keeper.lens.seen[0] / (y1 - y0), keeper.lens.seen[1] / (x1 - x0))
@@ -40,7 +43,7 @@ def keep_and_label(view: VideoView, config: Config, tracker: Tracker, quiet: boo
     total = len(parts) * STRETCH if len(parts) > 1 else view.video.frames
     with tqdm(desc="tracking", total=total, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
         for part in parts:
-            number, first_id = number + 1, ids  # a number is left out between stretches
+            number, first_id = number + 1, ids  # skip a number, so that the keeper begins a new stretch
             for step in follow(tracker, part):
                 picture = view.picture(step.frame)[y0:y1, x0:x1]
                 rows.append(rows_of(step.in_view, len(rows), scale, (x0, y0), first_id))
@@ -52,7 +55,7 @@ def keep_and_label(view: VideoView, config: Config, tracker: Tracker, quiet: boo
 
 
 def stretches_of(view: VideoView, most: int) -> list[VideoView]:
-    """The whole of a video of up to so many frames; of a longer one, stretches spread evenly over it."""
+    """Return the view itself if it has at most `most` frames, or views of evenly spread stretches of it."""
     video = view.video
     count, stride = video.frames, video.selection.stride
     if count is None or count <= most:
@@ -64,23 +67,40 @@ def stretches_of(view: VideoView, most: int) -> list[VideoView]:
 
 
 def part_of(video: Video, start: float, end: float) -> Video:
+    """Return the part of a video between two times in seconds."""
     return Video(video._source, replace(video.selection, start=start, end=end))
 
 
 @dataclass(frozen=True)
 class Row:
-    """An object in a frame."""
+    """One object in one labelled frame."""
 
     frame: int
-    """Of the labelled frames, from 0 on."""
+    """Index among the labelled frames, from 0 on."""
     id: int
+    """Id of the object, unique over all stretches of the video."""
     box: Float[np.ndarray, " 4"]
-    """Pixels of the labelled frames."""
+    """x0, y0, x1, y1 in pixels of the labelled frame."""
     hidden: bool
+    """True if the box was interpolated, not seen."""
 
 
 def rows_of(tracks: Tracks, frame: int, scale: tuple[float, float], corner: tuple[int, int], id_from: int) -> list[Row]:
-    """The tracks of a frame, at the scale at which the model sees it (of its height and its width)."""
+    """Convert the tracks of a frame to the model's scale.
+
+    Parameters
+    ----------
+    tracks : Tracks
+        Tracks in pixels of the steady video.
+    frame : int
+        Index of the labelled frame.
+    scale : tuple of float
+        Pixels of the labelled frame per pixel of the video, along the height and the width.
+    corner : tuple of int
+        x and y of the upper left pixel of the region.
+    id_from : int
+        Number that is added to all ids.
+    """
     down, across = scale
     factors, shift = np.array([across, down] * 2), np.array([*corner, *corner])
     boxes, hidden = (tracks.box - shift) * factors, tracks.presence <= PREDICTED_PRESENCE
@@ -90,7 +110,10 @@ def rows_of(tracks: Tracks, frame: int, scale: tuple[float, float], corner: tupl
 def owners(
     rows: Sequence[Row], column: dict[int, int], foreground: Bool[np.ndarray, "H W"]
 ) -> Int16[np.ndarray, "H W"]:
-    """Whose each pixel is: that of the object whose box is nearest, where it is foreground."""
+    """Return the column of the object that each pixel shows, -1 for the background.
+
+    A foreground pixel belongs to the visible object whose box centre is nearest, measured in half sides of the box.
+    """
     height, width = foreground.shape
     owner = np.full((height, width), -1, np.int16)
     nearest = np.full((height, width), REACH, np.float32)
@@ -110,7 +133,10 @@ def owners(
 
 
 def columns_of(rows: Sequence[Row], apart: int) -> dict[int, int]:
-    """A column for each id. Objects that follow each other in one are so many frames apart."""
+    """Return a column of the label tables for each id.
+
+    Ids share a column if the later one begins at least `apart` frames after the last frame of the earlier one.
+    """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for row in rows:
@@ -128,7 +154,7 @@ def columns_of(rows: Sequence[Row], apart: int) -> dict[int, int]:
 
 
 def labels_of(rows: Sequence[Sequence[Row]], foregrounds: Sequence[Bool[np.ndarray, "H W"]], apart: int) -> Labels:
-    """The rows of each frame as tables; clips must not be longer than `apart` frames."""
+    """Return the rows of all frames as label tables. Clips must not be longer than `apart` frames."""
     column = columns_of([row for frame in rows for row in frame], apart)
     width = max(column.values(), default=0) + 1
     seen = np.full((len(rows), width), NOBODY, np.uint8)

@@ -1,4 +1,4 @@
-"""How far the tracks of a run can be trusted, found without labels."""
+"""Health report of a tracking run: how far its tracks can be trusted, measured without labels."""
 
 from scalor.health.monitor import HealthMonitor
 from scalor.health.report import Health, Measure

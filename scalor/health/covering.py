@@ -1,6 +1,7 @@
-"""Boxes against the foreground: what they explain, what is in them, and how well they fit.
+"""Compare boxes with the foreground: coverage, content and fit.
 
-The foreground is looked at in squares of several pixels, as fine as objects need. Blobs are its connected pieces.
+The foreground mask is downsampled to squares of several pixels, as fine as the objects need. Blobs are the connected
+components of the downsampled mask.
 """
 
 import math
@@ -12,30 +13,41 @@ from scipy import ndimage
 from scalor.health.tally import Tally
 
 SQUARES = 6
-"""An object's narrower side is seen as at least so many squares, where the mask is fine enough;"""
+"""Smallest number of squares along an object's shorter side, where the mask is fine enough."""
 WIDEST = 192
-"""and where objects' sizes are not known, the longer side of the picture as at most so many."""
+"""Largest number of squares along the longer side of the picture, where the object size is unknown."""
 SPECK = 4
-"""Blobs of fewer squares are noise."""
+"""Smallest area of a blob, in squares. Smaller blobs are noise."""
 MOST = 200
-"""Blobs of a frame that are looked at, the largest first: keeps a frame of noise as cheap as any other."""
+"""Largest number of blobs used per frame, the largest first. It bounds the cost of a frame full of noise."""
 EMPTY = 0.1
-"""A box on nothing has less than this share of foreground: a body fills a third to three quarters of its box."""
+"""Share of foreground below which a box is empty. An object fills a third to three quarters of its box."""
 FITS = 0.5
-"""Intersection over union from which a box fits a blob: the overlap that scores ask of a box and a true one."""
+"""Smallest intersection over union of a box that fits its blobs. Tracking scores ask the same of a true box."""
 DOUBLE = 0.5
-"""Two boxes of at least this intersection over union are likely to be on one thing;"""
+"""Smallest intersection over union at which two boxes are counted as duplicates."""
 INSIDE = 0.8
-"""and so are two that share at least this much of the smaller one."""
+"""Share of the smaller box that the intersection must cover for two boxes to be counted as duplicates."""
 
 Boxes = Float[np.ndarray, "N 4"]
 
 
 class Covering:
-    """Counts over the frames of a video. All boxes are x0, y0, x1, y1, in pixels of the view."""
+    """Running counts of boxes against the foreground of a video.
+
+    Boxes are x0, y0, x1, y1 in pixels of the view.
+    """
 
     def __init__(self, view: tuple[int, int], object_size: tuple[float, float] | None) -> None:
-        """`view`: height and width of what the masks show; `object_size`: an object's, if it is known."""
+        """Set all counts to zero.
+
+        Parameters
+        ----------
+        view : tuple of int
+            Height and width, in pixels, of the area that the masks show.
+        object_size : tuple of float or None
+            Height and width of an object in pixels; None if unknown.
+        """
         self.view, self.object_size = view, object_size
         self.frames = self.rows = 0
         self.area = self.foreground = self.explained = 0.0
@@ -48,7 +60,7 @@ class Covering:
         self.box_height, self.box_width = Tally(), Tally()
 
     def step(self, foreground: Bool[np.ndarray, "h w"], boxes: Boxes) -> None:
-        """Count one frame."""
+        """Count one frame. The mask covers the view at any scale."""
         inside = shrunken(foreground, self._factor(foreground.shape))
         scale = np.array([inside.shape[1] / self.view[1], inside.shape[0] / self.view[0]] * 2)
         limit = np.array([inside.shape[1], inside.shape[0]] * 2)
@@ -66,13 +78,17 @@ class Covering:
         self._fit(blobs, seen, inside.shape)
 
     def _factor(self, shape: tuple[int, ...]) -> int:
+        """Return the downsampling factor for a mask of this shape."""
         if self.object_size is None:
             return max(1, math.ceil(max(shape) / WIDEST))
         narrow = min(side * have / want for side, have, want in zip(self.object_size, shape, self.view, strict=True))
         return max(1, int(narrow / SQUARES))
 
     def _cover(self, inside: Bool[np.ndarray, "h w"], boxes: Boxes, grown: bool) -> None:
-        """What boxes explain, and what each of them holds."""
+        """Count the foreground inside boxes, and the share of foreground in each box.
+
+        `grown` says whether the frame has any blob.
+        """
         total = float(inside.sum())
         painted = np.zeros(inside.shape, bool)
         low, high = np.floor(boxes[:, :2]).astype(int), np.ceil(boxes[:, 2:]).astype(int)
@@ -93,7 +109,7 @@ class Covering:
         self.fill.add(share)
 
     def _overlap(self, boxes: Boxes) -> None:
-        """Boxes that lie on another one."""
+        """Count the boxes that duplicate another box."""
         shared, area = intersections(boxes, boxes), areas(boxes)
         np.fill_diagonal(shared, 0)
         union = area[:, None] + area - shared
@@ -106,7 +122,11 @@ class Covering:
         heights.add(boxes[:, 3] - boxes[:, 1], weights)
 
     def _fit(self, blobs: Boxes, boxes: Boxes, shape: tuple[int, ...]) -> None:
-        """How well boxes fit, where nothing but the blobs of one box is around: neither touches another."""
+        """Count the isolated boxes that fit their blobs.
+
+        A box is isolated if it does not touch the border and if every blob that touches it lies inside the picture and
+        touches no other box. It is compared with the bounding box of its blobs.
+        """
         if not len(blobs) or not len(boxes):
             return
         touch = intersections(blobs, boxes) > 0
@@ -124,7 +144,10 @@ class Covering:
 
 
 def shrunken(mask: Bool[np.ndarray, "h w"], factor: int) -> Bool[np.ndarray, "H W"]:
-    """Squares of `factor` pixels of which at least half are true; what is left over at the end is cut off."""
+    """Downsample a mask by an integer factor.
+
+    A square is true if at least half of its pixels are true. Incomplete squares at the right and bottom are cut off.
+    """
     if factor == 1:
         return mask
     height, width = (side // factor * factor for side in mask.shape)
@@ -136,6 +159,7 @@ def shrunken(mask: Bool[np.ndarray, "h w"], factor: int) -> Bool[np.ndarray, "H 
 
 
 def sum_of(parts: list[UInt8[np.ndarray, "h w"]] | list[UInt16[np.ndarray, "h w"]]) -> UInt16[np.ndarray, "h w"]:
+    """Return the sum of small integer arrays as uint16."""
     total = parts[0].astype(np.uint16)
     for part in parts[1:]:
         total += part
@@ -143,7 +167,7 @@ def sum_of(parts: list[UInt8[np.ndarray, "h w"]] | list[UInt16[np.ndarray, "h w"
 
 
 def clean(mask: Bool[np.ndarray, "h w"]) -> tuple[Bool[np.ndarray, "h w"], Boxes, Float[np.ndarray, " N"]]:
-    """The mask without specks, and the boxes and areas of its largest blobs."""
+    """Return the mask without blobs smaller than SPECK, and the boxes and areas of its MOST largest blobs."""
     labels, count = ndimage.label(mask)
     area = np.bincount(labels.ravel(), minlength=count + 1)
     area[0] = 0
@@ -156,18 +180,19 @@ def clean(mask: Bool[np.ndarray, "h w"]) -> tuple[Bool[np.ndarray, "h w"], Boxes
 
 
 def whole_in(boxes: Boxes, shape: tuple[int, ...]) -> Bool[np.ndarray, " N"]:
-    """Those that do not touch the border of a picture."""
+    """Return which boxes do not touch the border of a picture of this shape."""
     inside = np.concatenate([boxes[:, :2] > 0, boxes[:, 2:] < (shape[1], shape[0])], 1)
     return np.asarray(inside.all(1))
 
 
 def areas(boxes: Boxes) -> Float[np.ndarray, " N"]:
+    """Return the area of each box."""
     area: np.ndarray = (boxes[:, 2:] - boxes[:, :2]).prod(1)
     return area
 
 
 def intersections(one: Boxes, other: Boxes) -> Float[np.ndarray, "N M"]:
-    """The area that each box of one kind shares with each of the other."""
+    """Return the intersection area of each box of `one` with each box of `other`."""
     low = np.maximum(one[:, None, :2], other[None, :, :2])
     high = np.minimum(one[:, None, 2:], other[None, :, 2:])
     shared: np.ndarray = (high - low).clip(min=0).prod(-1)

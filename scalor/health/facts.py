@@ -1,70 +1,83 @@
-"""What was counted over a run, before anything is judged."""
+"""The raw counts of a tracking run, from which the health report is made."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Shares are 0 to 1, none where there was nothing to take a share of. Sizes are height and width in pixels."""
+    """Counts and shares of a tracking run.
+
+    Shares lie between 0 and 1, and are None where their denominator is zero. Sizes are height and width in pixels.
+    """
 
     frames: int
+    """Number of tracked frames."""
     seconds: float
+    """Duration from the first to the last tracked frame."""
     rows: int
-    """Boxes, over all frames."""
+    """Number of boxes in all frames."""
     moving_frames: int
-    """Frames with any foreground beyond specks;"""
+    """Number of frames that contain foreground, specks not counted."""
     unseen_frames: int
-    """and those of them without any box."""
+    """Number of frames that contain foreground but no box."""
     foreground: float
-    """Share of the picture that differs from the background, on average."""
+    """Mean share of the picture that differs from the background."""
     most_foreground: float
-    """The same in the frame with most."""
+    """Largest share of the picture that differs from the background in any frame."""
     explained: float | None
-    """Share of the foreground inside boxes."""
+    """Share of the foreground that lies inside boxes."""
     empty: float | None
-    """Share of boxes with hardly any foreground."""
+    """Share of the boxes that contain hardly any foreground."""
     fill: float | None
-    """The median box's share of foreground."""
+    """Median over boxes of the share of foreground in the box."""
     pairs: int
-    """Boxes whose foreground touches nothing else;"""
+    """Number of isolated boxes, whose foreground touches no other box and not the border."""
     fitting: float | None
-    """and the share of them that fit it."""
+    """Share of the isolated boxes that fit their foreground."""
     doubles: float | None
-    """Share of boxes that lie on another one."""
+    """Share of the boxes that duplicate another box."""
     object_size: tuple[float, float] | None
-    """What the tracker was told or learned,"""
+    """Typical object size that the tracker works with, given or learned."""
     box_size: tuple[float, float] | None
-    """medians over boxes,"""
+    """Median size of the boxes."""
     blob_size: tuple[float, float] | None
-    """and over connected pieces of foreground."""
+    """Median size of the connected components of the foreground."""
     size_limits: tuple[float, float] | None
-    """The least and the largest side that the tracker can give a box."""
+    """Smallest and largest side of a box that the tracker can report, in pixels."""
     ids: int
+    """Number of different ids."""
     entered: int
-    """Ids that began at the border, or when the video began."""
+    """Number of ids that began at the border, or at the start of the video."""
     appeared: int
-    """Ids that began in the middle of the picture."""
+    """Number of ids that began in the middle of the picture."""
     replaced: int
-    """Ids that began where another had just ended."""
+    """Number of ids that began where another id had just ended."""
     jumps: int
+    """Number of steps in which an id moved implausibly far."""
     steps: int
-    """Steps of ids from a frame to the next, of which some are jumps."""
+    """Number of steps of ids from one frame to the next, jumps included."""
     life: float | None
-    """The median of how long ids last, seconds."""
+    """Median lifetime of an id, in seconds."""
     crossing: float | None
-    """Seconds that a thing of median speed needs to cross the view."""
+    """Seconds that an object of median speed needs to cross the view."""
     light_steps: int
+    """Number of sudden changes of the light of the whole picture."""
     dropped: int
+    """Number of detections for which no slot was left."""
     dropping_frames: int
+    """Number of frames in which detections were dropped."""
 
     @property
     def objects(self) -> float:
-        """In a frame, on average."""
+        """Mean number of boxes in a frame."""
         return self.rows / max(self.frames, 1)
 
     @property
     def ids_per_thing(self) -> float | None:
-        """How many ids a thing gets: one, and one more whenever an id begins in the middle of the picture, takes the
-        place of another or jumps. Things are those that entered, and at least as many as are there at a time."""
+        """Estimated number of ids per object; None where there are no objects.
+
+        An object has one id, and one more whenever an id begins in the middle of the picture, replaces another id or
+        jumps. The number of objects is the number of ids that entered, but at least the mean number of boxes a frame.
+        """
         things = max(self.entered, self.objects)
         return 1 + (self.appeared + self.replaced + self.jumps) / things if things else None

@@ -1,6 +1,6 @@
-"""From counts to a verdict: each measure's limits, its sentence, and what to do about it.
+"""Turn the counts of a run into a verdict: the limits, the sentence and the remedy of each measure.
 
-Limits were chosen with `python -m benchmarks.health`; docs/health.md has the table.
+The limits were chosen with `python -m benchmarks.health`; docs/health.md has the table.
 """
 
 import math
@@ -14,12 +14,16 @@ from scalor.health.report import LEVELS, Health, Level, Measure, verdict_of
 
 @dataclass(frozen=True)
 class Limits:
-    """From which value on a measure is a warning, or bad; the worse end is that of `bad`."""
+    """Values from which a measure is a warning or bad.
+
+    Larger values are worse if `bad` is at least `warn`, and smaller values are worse otherwise.
+    """
 
     warn: float
     bad: float
 
     def level(self, value: float) -> Level:
+        """Return the level of a value."""
         sign = 1 if self.bad >= self.warn else -1
         if sign * value >= sign * self.bad:
             return "bad"
@@ -27,49 +31,55 @@ class Limits:
 
 
 NEVER = math.inf
-"""Of a measure that alone makes no run bad."""
+"""Limit that no value reaches, for measures that never make a run bad on their own."""
 EXPLAINED = Limits(0.6, 0.33)
-"""Share of what moves inside boxes. It comes close to recall, which MOTA cannot exceed: with 60 % of the objects taken
-out it was .20 to .55 and MOTA .25 to .48."""
+"""Share of the foreground inside boxes. It approximates recall, which MOTA cannot exceed: with 60 % of the objects
+removed it was .20 to .55, and MOTA .25 to .48."""
 EMPTY = Limits(0.15, 0.4)
-"""Share of boxes on nothing. With two in five false no more than a third of MOTA is left; the truth had up to .03."""
+"""Share of the boxes without foreground. With two in five boxes false, at most a third of MOTA is left. The ground
+truth had up to .03."""
 FITTING = Limits(0.75, 0.28)
-"""Share of boxes that fit, among those that stand alone. The truth had .80 to 1, boxes that are jittered by a quarter
-of their sides (MOTA -.1) .27 to .5, and boxes shifted by 60 % none."""
+"""Share of the isolated boxes that fit their foreground. The ground truth had .80 to 1, boxes jittered by a quarter of
+their sides (MOTA -.1) had .27 to .5, and boxes shifted by 60 % had none."""
 FEWEST_PAIRS = 20
-"""Boxes that stand alone, below which their fit says nothing;"""
+"""Smallest number of isolated boxes for the fit to count as bad."""
 ENOUGH_PAIRS = 100
-"""and below which it says too little for a good verdict."""
+"""Smallest number of isolated boxes for the fit to count as ok."""
 FILL = Limits(0.18, 0.12)
-"""The median box's share of foreground: of the truth .34 to .88. Thin things that lie aslant fill a sixth of theirs."""
+"""Median over boxes of the share of foreground. The ground truth had .34 to .88. Thin objects that lie diagonally fill
+a sixth of their boxes."""
 SIZE = Limits(1.6, 2.8)
-"""Times too large or too small. Blobs are larger than things where these touch, and smaller where bodies fall apart: by
-1.5 on TUD campus. A classical tracker that was told 1.8 times the size lost half of its MOTA on one part of PETS and
-none on another; with 3 times it lost all on both."""
+"""Factor by which a size is too large or too small. Blobs are larger than objects where objects touch, and smaller
+where objects break into pieces: by 1.5 on TUD campus. A classical tracker that was given 1.8 times the size lost half
+of its MOTA on one part of PETS and none on another; with 3 times the size it lost all on both."""
 DOUBLES = Limits(0.3, 0.6)
-"""Share of boxes on another one: .26 of the truth where people hide each other, .13 to .44 with a fifth doubled."""
+"""Share of the boxes that duplicate another box. The ground truth had .26 where people occlude each other; with a fifth
+of the boxes doubled it was .13 to .44."""
 IDS = Limits(2.5, NEVER)
-"""Ids a thing, 2.3 by the truth where cells divide. However many there are, boxes and counts may be right."""
+"""Ids per object. The ground truth had 2.3 where cells divide. There is no bad level, because boxes and counts may be
+right with any number of ids."""
 LIFE = Limits(0.1, -NEVER)
-"""The median life of an id against the time that a thing needs to cross the view, or against the whole video;"""
+"""Median lifetime of an id, divided by the time that an object needs to cross the view or by the duration of the video,
+whichever is shorter."""
 SHORTEST_LIFE = Limits(5, 2)
-"""and in frames that were tracked: most ids are noise when they last for one or two."""
+"""Median lifetime of an id in tracked frames. Most ids are noise when they last for one or two."""
 JUMPS = Limits(0.01, 0.5)
-"""Of an id's steps from a frame to the next: none by the truth, .04 to .08 when ids are swapped every second."""
+"""Share of the steps of ids that are jumps. The ground truth had none; with ids swapped every second it was .04 to
+.08."""
 DROPPED = Limits(0.005, 0.3)
-"""Share of the detections that found no slot: as many objects are missing."""
+"""Share of the detections that found no slot. The same share of the objects is missing."""
 MISSING = Limits(0.01, 0.5)
-"""Share of the promised frames that were not read."""
+"""Share of the frames promised by the file that were not read."""
 FOREGROUND = Limits(0.3, 0.5)
-"""Share of the picture that differs from the background: with half of it, which half is the background?"""
+"""Share of the picture that differs from the background. At one half, it is unclear which half is the background."""
 UNSEEN = Limits(0.5, 0.8)
-"""Share of the frames with something that moves in which nothing was found."""
+"""Share of the frames with foreground in which no object was found."""
 SHAKING = Limits(0.5, 2.0)
-"""Motion of the camera, pixels a frame, where nobody has judged it."""
+"""Motion of the camera in pixels a frame, used where the state of the camera is not given."""
 AT_LIMIT = 1.1
-"""A median side within this ratio of the least or the largest that a tracker can give is at that limit."""
+"""Ratio to the smallest or largest side that a tracker can report, within which a median side is at that limit."""
 CAMERAS: dict[str, Level] = {"still": "ok", "shaking": "warn", "moving": "bad"}
-"""What is known of the camera, and what it means for tracking without compensation."""
+"""Known states of the camera, and the level of each for tracking without motion compensation."""
 
 
 def judge(
@@ -79,7 +89,7 @@ def judge(
     motion: float | None = None,
     stride: int = 1,
 ) -> Health:
-    """The report of what was counted; see `HealthMonitor.report`."""
+    """Return the health report for the counts of a run. See `HealthMonitor.report` for the parameters."""
     rules: list[Callable[[Facts], Measure | None]] = [
         found,
         explained,
@@ -102,11 +112,12 @@ def judge(
 
 
 def measure(name: str, value: float, unit: str, level: Level, sentence: str, remedy: str) -> Measure:
+    """Return a measure, with the remedy only where the level is not ok."""
     return Measure(name, value, unit, level, sentence, "" if level == "ok" else remedy)
 
 
 def found(facts: Facts) -> Measure | None:
-    """Whether there is anything to find, and anything found."""
+    """Judge whether objects were found in the frames that contain foreground."""
     if facts.frames == 0:
         return measure("found", 0, "objects a frame", "bad", "No frame was read.", "Check the video file.")
     if facts.moving_frames == 0:
@@ -132,6 +143,7 @@ def found(facts: Facts) -> Measure | None:
 
 
 def explained(facts: Facts) -> Measure | None:
+    """Judge the share of the foreground that lies inside boxes."""
     if facts.explained is None:
         return None
     return measure(
@@ -145,6 +157,7 @@ def explained(facts: Facts) -> Measure | None:
 
 
 def on_nothing(facts: Facts) -> Measure | None:
+    """Judge the share of the boxes that contain hardly any foreground."""
     if facts.empty is None or facts.moving_frames == 0:
         return None
     return measure(
@@ -158,6 +171,7 @@ def on_nothing(facts: Facts) -> Measure | None:
 
 
 def fit(facts: Facts) -> Measure | None:
+    """Judge how many of the isolated boxes fit their foreground."""
     if facts.fitting is None or facts.moving_frames == 0:
         return None
     looks_well = FITTING.level(facts.fitting) == "ok"
@@ -181,6 +195,7 @@ def fit(facts: Facts) -> Measure | None:
 
 
 def fill(facts: Facts) -> Measure | None:
+    """Judge the share of foreground in the median box."""
     if facts.fill is None or facts.moving_frames == 0:
         return None
     return measure(
@@ -194,6 +209,7 @@ def fill(facts: Facts) -> Measure | None:
 
 
 def size(facts: Facts) -> Measure | None:
+    """Judge the size of the boxes, and the size that the tracker works with, against the size of the blobs."""
     if facts.blob_size is None:
         return None
     said = {"Boxes are": facts.box_size, "The tracker looks for": facts.object_size}
@@ -220,15 +236,17 @@ def size(facts: Facts) -> Measure | None:
 
 
 def pixels(size: tuple[float, float] | None) -> str:
+    """Format a height and a width."""
     return "?" if size is None else f"{size[0]:.0f} x {size[1]:.0f}"
 
 
 def size_ratio(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """How many times as large one size is, along the side that differs more; below 1 where smaller."""
+    """Return the ratio of two sizes along the side that differs more; below 1 if `one` is smaller."""
     return max((a / b for a, b in zip(one, other, strict=True)), key=lambda ratio: abs(math.log(ratio)))
 
 
 def doubles(facts: Facts) -> Measure | None:
+    """Judge the share of the boxes that duplicate another box."""
     if facts.doubles is None:
         return None
     return measure(
@@ -242,6 +260,7 @@ def doubles(facts: Facts) -> Measure | None:
 
 
 def ids(facts: Facts) -> Measure | None:
+    """Judge the number of ids per object."""
     if facts.ids_per_thing is None:
         return None
     rate = facts.ids / max(facts.seconds, 1e-9)
@@ -258,6 +277,7 @@ def ids(facts: Facts) -> Measure | None:
 
 
 def life(facts: Facts, stride: int = 1) -> Measure | None:
+    """Judge the median lifetime of an id."""
     if facts.life is None:
         return None
     longest = min(facts.seconds, math.inf if facts.crossing is None else facts.crossing)
@@ -276,6 +296,7 @@ def life(facts: Facts, stride: int = 1) -> Measure | None:
 
 
 def jumps(facts: Facts) -> Measure | None:
+    """Judge the share of the steps in which an id moved implausibly far."""
     if facts.steps == 0:
         return None
     value = facts.jumps / facts.steps
@@ -290,6 +311,7 @@ def jumps(facts: Facts) -> Measure | None:
 
 
 def missing(facts: Facts, promised: int | None) -> Measure | None:
+    """Judge the share of the promised frames that were not read. One missing frame is ok."""
     if not promised:
         return None
     lost = max(0, promised - facts.frames)
@@ -304,6 +326,7 @@ def missing(facts: Facts, promised: int | None) -> Measure | None:
 
 
 def slots(facts: Facts) -> Measure | None:
+    """Judge the share of the detections that were dropped because no slot was left."""
     value = facts.dropped / max(facts.dropped + facts.rows, 1)
     return measure(
         "slots",
@@ -316,6 +339,7 @@ def slots(facts: Facts) -> Measure | None:
 
 
 def light(facts: Facts) -> Measure | None:
+    """Judge the number of sudden changes of the light."""
     return measure(
         "light",
         facts.light_steps,
@@ -327,6 +351,7 @@ def light(facts: Facts) -> Measure | None:
 
 
 def camera_moves(facts: Facts, camera: str | None, motion: float | None) -> Measure | None:
+    """Judge the state of the camera, or its motion in pixels a frame where the state is not given."""
     if camera is None and motion is None:
         return None
     level = SHAKING.level(motion or 0.0) if camera is None else CAMERAS[camera]
@@ -343,6 +368,7 @@ def camera_moves(facts: Facts, camera: str | None, motion: float | None) -> Meas
 
 
 def background(facts: Facts) -> Measure | None:
+    """Judge the share of the picture that differs from the background."""
     return measure(
         "foreground",
         facts.foreground,

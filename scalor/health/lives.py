@@ -1,4 +1,4 @@
-"""How ids live and move: where they begin and end, how long they last, and whether their motion is plausible."""
+"""Statistics of ids: where they begin and end, how long they last, and whether their motion is plausible."""
 
 import math
 from dataclasses import dataclass
@@ -10,59 +10,68 @@ from scalor.health.tally import Tally
 from scalor.tracks import Tracks
 
 SETTLING = 1.0
-"""Seconds at the beginning of a video in which an id may begin anywhere, and at least"""
+"""Seconds at the start of a video in which an id may begin anywhere and counts as entered."""
 SETTLING_FRAMES = 10
-"""so many frames."""
+"""Smallest number of tracked frames at the start of a video in which an id may begin anywhere."""
 FORGOTTEN = 2.0
-"""Seconds after which an id that is not seen has ended; one that returns later counts as new."""
+"""Seconds without a sighting after which an id has ended. An id that returns later counts as new."""
 AT_BORDER = 1.0
-"""What is nearer to the border than so many sizes of itself may be entering or leaving."""
+"""Distance from the border, in object sizes, up to which an object may be entering or leaving."""
 LEAP = 1.0
-"""Sizes of itself. What is farther than this from where it was and from where it was going has jumped; a new id that
-is nearer than this to one that has just gone takes its place."""
+"""Distance in object sizes. An id that is farther than this from its last and from its predicted position has jumped. A
+new id that is nearer than this to an id that has just ended replaces it."""
 BRIDGED = 0.5
-"""Seconds: after a longer gap neither is looked for."""
+"""Longest gap in seconds over which jumps and replaced ids are counted. A gap of one tracked frame is never too
+long."""
 SMOOTHING = 0.5
-"""The weight of the newest step in an id's velocity."""
+"""Weight of the newest step in the exponential moving average of an id's velocity."""
 
 STANDING = 0.01
-"""Pixels a second: what is slower does not move."""
+"""Speed in pixels a second below which objects count as standing still."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """One object in one frame."""
+    """One object in one frame, in pixels of the video."""
 
     x: float
+    """x of the box centre."""
     y: float
+    """y of the box centre."""
     size: float
-    """The geometric mean of its height and width."""
+    """Geometric mean of height and width."""
     inside: bool
-    """Whether it is far from the border."""
+    """True if the object is not near the border."""
 
 
 @dataclass
 class Life:
-    """An id that is alive."""
+    """State of an id that has not ended."""
 
     first: int
+    """Index of the video frame of the first sighting."""
     last: int
-    """Frames of the video."""
+    """Index of the video frame of the last sighting."""
     step: int
-    """When it was last seen, counted in frames that were looked at."""
+    """Number of frames tracked up to the last sighting."""
     sight: Sight
-    """How it was last seen."""
+    """The last sighting."""
     vx: float = 0.0
+    """Horizontal velocity in pixels a frame."""
     vy: float = 0.0
-    """Pixels a frame."""
+    """Vertical velocity in pixels a frame."""
 
     def off(self, sight: Sight, number: int) -> float:
-        """How far something is from where this was and from where it was going, whichever is nearer; in sizes."""
+        """Return the distance of a sighting from the last or the predicted position, whichever is nearer.
+
+        The unit is the larger of the two object sizes. `number` is the index of the video frame of the sighting.
+        """
         dx, dy, frames = sight.x - self.sight.x, sight.y - self.sight.y, number - self.last
         far = min(math.hypot(dx, dy), math.hypot(dx - self.vx * frames, dy - self.vy * frames))
         return far / max(sight.size, self.sight.size)
 
     def move(self, sight: Sight, number: int, step: int) -> None:
+        """Update position and velocity with a new sighting."""
         frames = max(1, number - self.last)
         self.vx += SMOOTHING * ((sight.x - self.sight.x) / frames - self.vx)
         self.vy += SMOOTHING * ((sight.y - self.sight.y) / frames - self.vy)
@@ -70,10 +79,10 @@ class Life:
 
 
 class Lives:
-    """Counts over the frames of a video."""
+    """Running counts of the ids of a video."""
 
     def __init__(self, view: tuple[float, float, float, float], fps: float) -> None:
-        """`view`: x0, y0, x1, y1 of what is looked at, pixels of the video."""
+        """Set all counts to zero. `view` is x0, y0, x1, y1 of the tracked region, in pixels of the video."""
         self.view, self.fps = view, fps
         self.alive: dict[int, Life] = {}
         self.ids = self.entered = self.appeared = self.replaced = 0
@@ -83,7 +92,7 @@ class Lives:
         self.life, self.speed = Tally(), Tally()
 
     def step(self, number: int, tracks: Tracks) -> None:
-        """Count one frame; `number` is its place in the video."""
+        """Count one frame; `number` is its index in the video."""
         self.first = number if self.first is None else self.first
         self.last, self.frames = number, self.frames + 1
         seen = dict(zip(tracks.id.tolist(), self._sights(tracks.box), strict=True))
@@ -99,19 +108,20 @@ class Lives:
             self.life.add(np.array([self._seconds(self.alive.pop(id))]))
 
     def median_life(self) -> float | None:
-        """How long ids last, seconds, those that are alive included."""
+        """Return the median lifetime of ids in seconds, ids that have not ended included; None without ids."""
         now = Tally()
         now.weight += self.life.weight
         now.add(np.array([self._seconds(one) for one in self.alive.values()]))
         return now.median()
 
     def crossing(self) -> float | None:
-        """Seconds that a thing of the median speed needs to cross the view; none where nothing moves."""
+        """Return the seconds that an object of median speed needs to cross the view; None if nothing moves."""
         speed = self.speed.median()
         x0, y0, x1, y1 = self.view
         return None if not speed or speed < STANDING else math.sqrt((x1 - x0) * (y1 - y0)) / speed
 
     def _sights(self, box: Float[np.ndarray, "N 4"]) -> list[Sight]:
+        """Return one sighting per box."""
         box = box.astype(float)
         size = np.sqrt((box[:, 2:] - box[:, :2]).clip(min=1e-3).prod(1))
         low, high = box[:, :2] - np.array(self.view[:2]), np.array(self.view[2:]) - box[:, 2:]
@@ -121,6 +131,7 @@ class Lives:
         return [Sight(x, y, one, far) for (x, y), one, far in rows]
 
     def _begin(self, id: int, number: int, sight: Sight) -> None:
+        """Count a new id as replaced, appeared or entered."""
         assert self.first is not None
         early = self.frames <= SETTLING_FRAMES or number - self.first <= SETTLING * self.fps
         gone = self._just_gone(number, sight)
@@ -135,7 +146,7 @@ class Lives:
         self.alive[id] = Life(number, number, self.frames, sight)
 
     def _just_gone(self, number: int, sight: Sight) -> int | None:
-        """The id that was here a moment ago and is not seen any more."""
+        """Return an id that was recently near this sighting and is missing in this frame, or None."""
         for id, one in self.alive.items():
             recent = number - one.last <= BRIDGED * self.fps or one.step == self.frames - 1
             if one.step < self.frames and recent and one.off(sight, number) < LEAP:
@@ -143,10 +154,12 @@ class Lives:
         return None
 
     def _go_on(self, one: Life, number: int, sight: Sight) -> None:
+        """Count a step of a known id, and whether it is a jump."""
         if number - one.last <= BRIDGED * self.fps or one.step == self.frames - 1:
             self.steps += 1
             self.jumps += one.off(sight, number) > LEAP
         one.move(sight, number, self.frames)
 
     def _seconds(self, one: Life) -> float:
+        """Return the lifetime of an id in seconds."""
         return (one.last - one.first + 1) / self.fps

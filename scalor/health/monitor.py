@@ -1,13 +1,13 @@
-"""A report of health for a tracking run: how far its tracks can be trusted, found without labels while it runs.
+"""Health report of a tracking run, measured without labels while the run goes on.
 
 >>> monitor = HealthMonitor(frame_size=(576, 768), fps=10, object_size=(80, 28))
->>> for frame, tracks in follow(tracker, video):
-...     monitor.step(frame.index, foreground_of(frame), tracks)
->>> monitor.report(promised_frames=video.frames).verdict
+>>> for step in follow(tracker, view):
+...     monitor.step(step.frame.index, step.foreground, step.in_view, step.brighter)
+>>> monitor.report(promised_frames=view.video.promised).verdict
 'good'
 
-Memory does not grow with the length of a video. docs/health.md tells what each measure means, and how often the
-verdict was right where the truth is known.
+Memory does not grow with the length of the video. docs/health.md explains each measure, and reports how often the
+verdict was right where the ground truth is known.
 """
 
 import math
@@ -24,12 +24,12 @@ from scalor.health.report import Health
 from scalor.tracks import Tracks
 
 LIGHT_STEP = 0.05
-"""Share of full brightness by which a frame's light differs from that before in a step of light: clouds and automatic
-exposure take many frames for as much."""
+"""Smallest change of brightness between frames that counts as a sudden change of the light, as a share of full
+brightness. Clouds and automatic exposure take many frames for the same change."""
 
 
 class HealthMonitor:
-    """Watches a tracking run frame by frame."""
+    """Monitor that measures the health of a tracking run frame by frame."""
 
     def __init__(
         self,
@@ -39,9 +39,21 @@ class HealthMonitor:
         region: tuple[int, int, int, int] | None = None,
         size_limits: tuple[float, float] | None = None,
     ) -> None:
-        """`frame_size`: height and width of the video's pictures; `object_size`: typical height and width that the
-        tracker works with, if it has any; `region`: x0, y0, x1, y1 of the part that is tracked (none: all of it);
-        `size_limits`: the least and the largest side that the tracker can give a box. All in pixels of the video."""
+        """Create a monitor. All lengths are in pixels of the video.
+
+        Parameters
+        ----------
+        frame_size : tuple of int
+            Height and width of a frame.
+        fps : float
+            Frames a second of the video.
+        object_size : tuple of float, optional
+            Typical height and width of an object that the tracker works with; None if it has none.
+        region : tuple of int, optional
+            x0, y0, x1, y1 of the tracked part of the frame. By default, the whole frame.
+        size_limits : tuple of float, optional
+            Smallest and largest side of a box that the tracker can report.
+        """
         check("frame_size", frame_size)
         check("fps", (fps,))
         if object_size is not None:
@@ -63,11 +75,20 @@ class HealthMonitor:
         light: float | None = None,
         dropped: int = 0,
     ) -> None:
-        """Watch one frame.
+        """Add one frame.
 
-        `number` is its place in the video; `foreground` is where the region differs from the background, at any scale;
-        `tracks` are those of this frame, in pixels of the video; `light` is how much brighter the whole picture is than
-        the one before, in shares of full brightness; `dropped` counts detections for which no slot was left.
+        Parameters
+        ----------
+        number : int
+            Index of the frame in the video.
+        foreground : array of bool
+            Mask of the pixels of the region that differ from the background, at any scale.
+        tracks : Tracks
+            Tracks of this frame, in pixels of the video.
+        light : float, optional
+            Change of the mean brightness since the previous frame, as a share of full brightness.
+        dropped : int
+            Number of detections for which no slot was left.
         """
         self.covering.step(foreground, tracks.box - np.array(self.region[:2] * 2))
         self.lives.step(number, tracks)
@@ -76,7 +97,7 @@ class HealthMonitor:
         self.dropping_frames += dropped > 0
 
     def facts(self) -> Facts:
-        """What was counted so far."""
+        """Return the counts so far."""
         cover, lives = self.covering, self.lives
         first = 0 if lives.first is None else lives.first
         return Facts(
@@ -117,23 +138,41 @@ class HealthMonitor:
         motion: float | None = None,
         stride: int = 1,
     ) -> Health:
-        """The verdict and all measures. `promised_frames`: how many frames the file said that it has for this run;
-        `camera`: "still", "shaking" or "moving", with its `motion` in pixels a frame, where either is known; `stride`:
-        every so many frames of the video were tracked."""
+        """Return the verdict and all measures of the frames so far.
+
+        Parameters
+        ----------
+        promised_frames : int, optional
+            Number of frames that this run should read, by what the file says.
+        camera : str, optional
+            "still", "shaking" or "moving", where known.
+        motion : float, optional
+            Motion of the camera in pixels a frame, where known.
+        stride : int
+            Distance between tracked frames, in frames of the video.
+
+        Returns
+        -------
+        Health
+            The report; its verdict is that of the worst measure.
+        """
         if camera not in (None, *CAMERAS):
             raise InputError(f"camera is {camera!r}: choose from {', '.join(CAMERAS)}.")
         return judge(self.facts(), promised_frames, camera, motion, stride)
 
 
 def check(name: str, values: tuple[float, ...]) -> None:
+    """Raise an InputError unless all values are positive and finite."""
     if not all(math.isfinite(value) and value > 0 for value in values):
         shown = " x ".join(str(value) for value in values)
         raise InputError(f"{name} is {shown}: give finite numbers above 0.")
 
 
 def ratio(part: float, whole: float) -> float | None:
+    """Return `part / whole`, or None if `whole` is zero."""
     return part / whole if whole else None
 
 
 def size_of(height: float | None, width: float | None) -> tuple[float, float] | None:
+    """Return height and width as a pair, or None if either is unknown."""
     return None if height is None or width is None else (height, width)

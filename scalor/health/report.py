@@ -1,4 +1,4 @@
-"""What a report of health is made of: measures, each with a level, and a verdict over them."""
+"""The health report: measures, each with a level, and the verdict that follows from them."""
 
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -11,39 +11,43 @@ LEVELS: tuple[Level, ...] = ("ok", "warn", "bad")
 
 @dataclass(frozen=True)
 class Measure:
-    """One thing that was measured without labels."""
+    """One quantity that was measured without labels."""
 
     name: str
     value: float
     unit: str
     level: Level
     sentence: str
-    """What was measured, with the number."""
+    """Description of the measurement, with its value."""
     remedy: str
-    """What to do about it; empty where all is well."""
+    """Advice for the user; empty if the level is ok."""
 
 
 @dataclass(frozen=True)
 class Health:
-    """How far the tracks of a video can be trusted, and why.
+    """Health report of a tracking run: a verdict and the measures behind it.
 
     >>> print("\\n".join(health.lines()))
     health: doubtful
-      warning: objects' boxes explain 48 % of what moves. Some things are missed: ...
+      warning: Objects' boxes hold 48 % of all that moves. Things are missed: ...
     """
 
     verdict: Verdict
     measures: tuple[Measure, ...]
 
     def __getitem__(self, name: str) -> Measure:
+        """Return the measure of this name."""
         return next(measure for measure in self.measures if measure.name == name)
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the report as a dictionary for JSON."""
         return {"verdict": self.verdict, "measures": [asdict(measure) for measure in self.measures]}
 
     def lines(self, everything: bool = False) -> list[str]:
-        """For the terminal: the verdict, then what is wrong, the worst first; with `everything` also what is well."""
+        """Return lines of text for the terminal: the verdict, then the measures that are not ok, the worst first.
+
+        With `everything`, the measures that are ok follow.
+        """
         words = {"ok": "ok", "warn": "warning", "bad": "bad"}
         shown = [one for level in reversed(LEVELS) for one in self.measures if one.level == level]
         return [
@@ -57,6 +61,6 @@ class Health:
 
 
 def verdict_of(measures: tuple[Measure, ...]) -> Verdict:
-    """As good as the worst measure."""
+    """Return the verdict of the worst measure."""
     worst = max((LEVELS.index(measure.level) for measure in measures), default=0)
     return VERDICTS[LEVELS[worst]]

@@ -1,7 +1,13 @@
-"""Crop and paste of boxes, each as fast as the device allows: one door to Triton and to plain torch.
+"""Crop and paste of boxes, with Triton or plain torch, whichever is faster on the device.
 
-A box is (x, y, w, h): centre and size in pixels, pixel i covering [i, i + 1). Sampling is bilinear; outside the image
-a crop reads zero, and a pasted glimpse fades over half a sample beyond its box. All sums are in float32 or better.
+`crop` is the paper's spatial transformer (STN in Algorithms 1 and 2). `paste` is its inverse (STN^-1 in Algorithms 1
+and 3), summed over objects.
+
+A box is (x, y, w, h): centre and size in pixels, where pixel i covers [i, i + 1). Sampling is bilinear. A crop reads
+zero outside the image, and a pasted glimpse fades to zero over half a sample beyond its box. All sums are in float32 or
+higher precision.
+
+B clips, C channels, H by W pixels of a frame, N boxes per clip, P by P samples of a glimpse.
 """
 
 from collections.abc import Iterator
@@ -23,7 +29,7 @@ _forced: Backend | None = None
 
 @contextmanager
 def forced(backend: Backend) -> Iterator[None]:
-    """Let one version do all the work, for tests and benchmarks."""
+    """Force one implementation for all calls inside the context, for tests and benchmarks."""
     global _forced
     before, _forced = _forced, backend
     try:
@@ -33,7 +39,22 @@ def forced(backend: Backend) -> Iterator[None]:
 
 
 def crop(image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples: int) -> Float[Tensor, "B N C P P"]:
-    """The glimpse inside each box, `samples` pixels a side, in the image's dtype; zero outside the image."""
+    """Cut the glimpse inside each box out of an image.
+
+    Parameters
+    ----------
+    image
+        Images of the clips.
+    where
+        Boxes, (x, y, w, h) in pixels.
+    samples
+        P, side of a glimpse.
+
+    Returns
+    -------
+    Tensor
+        Glimpses in the image's dtype, zero outside the image.
+    """
     if _uses_triton(image):
         # Imported when first needed: a machine without a GPU may have no Triton.
         from scalor.kernels import splat
@@ -49,12 +70,27 @@ def crop(image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples
 def paste(
     glimpses: Float[Tensor, "B N C P P"], where: Float[Tensor, "B N 4"], frame: tuple[int, int]
 ) -> Float[Tensor, "B C H W"]:
-    """The sum over objects of each glimpse stretched over its box, in float32 or better."""
+    """Stretch each glimpse over its box and sum over objects.
+
+    Parameters
+    ----------
+    glimpses
+        Pictures of the objects.
+    where
+        Boxes, (x, y, w, h) in pixels.
+    frame
+        Height and width of the result.
+
+    Returns
+    -------
+    Tensor
+        Frames in float32 or higher precision.
+    """
     if _uses_triton(glimpses):
         from scalor.kernels import splat
 
         return splat.paste(glimpses, where, frame)
-    # A compiled graph may not read the largest box either.
+    # `paste_window` reads the largest box on the host: free only on the CPU, and not possible in a compiled graph.
     local = _forced != "matmul" and glimpses.device.type == "cpu" and not torch.compiler.is_compiling()
     window = reference.paste_window(where, glimpses.shape[-1], frame) if local else None
     dtype = _wide(glimpses, where)
@@ -72,9 +108,10 @@ def _uses_triton(values: Tensor) -> bool:
 
 
 def _small(image: Tensor) -> bool:
-    """Up to here matrix products over the whole image are the faster way (measured: 64 channels of 8x8, 2.8 times)."""
+    """Return whether matrix products over the whole image are faster (measured: 2.8 times for 64 channels of 8x8)."""
     return image.shape[-2] * image.shape[-1] <= 16 * 16
 
 
 def _wide(values: Tensor, where: Tensor) -> torch.dtype:
+    """Return the dtype to compute in: float32 or that of the inputs if it has higher precision."""
     return torch.promote_types(torch.promote_types(values.dtype, where.dtype), torch.float32)

@@ -1,8 +1,10 @@
-"""The Triton programs behind crop and paste.
+"""The Triton kernels of crop and paste.
 
-A pixel or a sample gathers what it needs, so nothing is added atomically and every run gives the same bits. Sums are
-in float32 whatever the inputs. Sizes that shape a program (channels, samples, frame, tiles) are compile-time
-constants; the number of objects is not.
+Every pixel or sample gathers its inputs, so there are no atomic additions and every run gives the same bits. Sums are
+in float32 for all input types. Sizes that determine the code of a kernel (channels, samples, frame, tiles) are
+compile-time constants; the number of objects is not.
+
+N objects, C channels, P by P samples of a glimpse, H by W pixels of a frame, SIDE pixels along a tile.
 """
 
 # mypy: ignore-errors
@@ -20,9 +22,10 @@ def _box(where, n):
 
 @triton.jit
 def _taps(position, COUNT: tl.constexpr):
-    """The two of COUNT samples at 0, 1, ... that a position lies between: indices, weights, slopes of the weights.
+    """Return the two of COUNT samples at 0, 1, ... that a position lies between: indices, weights, slopes of weights.
 
-    Outside the row weights and slopes are zero. Not-a-number comes out as such: a lost box must be seen.
+    Outside the row of samples, weights and slopes are zero. NaN positions give NaN weights, so that an invalid box is
+    noticed.
     """
     inside = (position >= -1) & (position < COUNT)
     position = tl.where(position < -1, -1.0, tl.where(position > COUNT, COUNT * 1.0, position))
@@ -38,15 +41,16 @@ def _taps(position, COUNT: tl.constexpr):
 
 @triton.jit
 def _points(sample, centre, size, P: tl.constexpr):
-    """Where the samples of a crop lie, as indices of pixels."""
+    """Return the positions of a crop's samples, as fractional indices of pixels."""
     return centre - 0.5 + (sample + (0.5 - P * 0.5)) * (size / P)
 
 
 @triton.jit
 def _support(sample, centre, size, P: tl.constexpr, COUNT: tl.constexpr):
-    """The pixels that a sample of a glimpse is spread over: the first of each, and how many there are at most."""
+    """Return the first pixel that each sample of a pasted glimpse spreads over, and the largest number of them."""
     step = size / P
-    # Rounding may not lose a pixel at the end of a sample's reach: it weighs nothing there, but its slope is full.
+    # The margins of 0.001 keep rounding from dropping the pixel at the edge of a sample's support: its weight is zero
+    # there, but the slope of its weight is not.
     first = tl.ceil(centre - 0.501 + (sample - (P * 0.5 + 0.5)) * step)
     first = tl.minimum(tl.maximum(first, 0.0), COUNT * 1.0).to(tl.int32)
     most = tl.minimum(tl.ceil(2 * step + 0.002), COUNT * 1.0).to(tl.int32)
@@ -57,7 +61,7 @@ def _support(sample, centre, size, P: tl.constexpr, COUNT: tl.constexpr):
 
 @triton.jit
 def _readers(pixel, centre, size, P: tl.constexpr):
-    """The samples that read a pixel: the first for each pixel, and how many there are at most."""
+    """Return the first sample of a crop that reads each pixel, and the largest number of such samples."""
     step = size / P
     first = tl.ceil((pixel - 0.5 - centre) / step + (P * 0.5 - 0.5))
     first = tl.minimum(tl.maximum(first, 0.0), P * 1.0).to(tl.int32)
@@ -66,7 +70,8 @@ def _readers(pixel, centre, size, P: tl.constexpr):
 
 @triton.jit
 def _touches(where, n, valid, top, left, share, pixels, SIDE: tl.constexpr):
-    """Which boxes, grown by a part of their size and by some pixels, hold a pixel centre of a tile."""
+    """Return which boxes contain a pixel centre of a tile, if boxes extend `share` of their size plus `pixels` to each
+    side of their centre."""
     box = where + n * 4
     x, y = tl.load(box, valid, 0.0), tl.load(box + 1, valid, 0.0)
     width, height = tl.load(box + 2, valid, 0.0), tl.load(box + 3, valid, 0.0)
@@ -89,7 +94,7 @@ def paste_forward_kernel(
     SIDE: tl.constexpr,
     HELD: tl.constexpr,
 ):
-    """One program fills one tile of one clip with all the objects that touch it."""
+    """Paste all objects that touch a tile. One program handles one tile of one clip."""
     ACROSS: tl.constexpr = (W + SIDE - 1) // SIDE
     TILES: tl.constexpr = ACROSS * ((H + SIDE - 1) // SIDE)
     clip = (tl.program_id(0) // TILES).to(tl.int64)
@@ -111,7 +116,7 @@ def paste_forward_kernel(
             following = tl.min(tl.where(touch & (held > n), held, N), 0)
             i0, i1, down0, down1, _, _ = _taps((row + 0.5 - y) * (P / height) + (P * 0.5 - 0.5), P)
             j0, j1, across0, across1, _, _ = _taps((column + 0.5 - x) * (P / width) + (P * 0.5 - 0.5), P)
-            # Taken from the glimpse's edge where the weight is zero: cheaper than a mask on every load.
+            # Indices are clamped to the glimpse's edge, where the weight is zero: cheaper than a mask on every load.
             upper, lower = (i0 * P)[:, None], (i1 * P)[:, None]
             upper_left, upper_right = down0[:, None] * across0[None, :], down0[:, None] * across1[None, :]
             lower_left, lower_right = down1[:, None] * across0[None, :], down1[:, None] * across1[None, :]
@@ -148,14 +153,17 @@ def paste_backward_kernel(
     W: tl.constexpr,
     SAMPLES: tl.constexpr,
 ):
-    """One program an object: each sample of its glimpse visits the pixels that it was spread over."""
+    """Compute the gradients of paste. One program handles one object.
+
+    Each sample of its glimpse gathers from the pixels that it was spread over.
+    """
     clip = (tl.program_id(0) // N).to(tl.int64)
     n = tl.program_id(0).to(tl.int64)
     x, y, width, height = _box(where, n)
     sample = tl.arange(0, SAMPLES)
     valid = sample < P * P
     i, j = sample // P, sample % P
-    across, down = P / width, P / height  # samples a pixel
+    across, down = P / width, P / height  # samples per pixel
     first_column, columns = _support(j, x, width, P, W)
     first_row, rows = _support(i, y, height, P, H)
     glimpse = n * (C * P * P) + sample
@@ -172,7 +180,7 @@ def paste_backward_kernel(
     while k < rows:
         row = first_row + k
         from_y = row + 0.5 - y
-        # The same numbers as in the forward pass, so that a pixel lies between the same two samples here as there.
+        # Computed exactly as in the forward pass, so that a pixel lies between the same two samples in both.
         row_distance = from_y * down + (P * 0.5 - 0.5) - i
         row_weight = 1 - tl.abs(row_distance)
         row_seen = valid & (row < H) & (row_distance >= -1) & (row_distance < 1)
@@ -222,7 +230,7 @@ def crop_forward_kernel(
     SPREAD: tl.constexpr,
     STEPS: tl.constexpr,
 ):
-    """One program reads STEPS times SPREAD channels of one box."""
+    """Crop glimpses. One program reads STEPS times SPREAD channels of one box."""
     GROUPS: tl.constexpr = (C + SPREAD * STEPS - 1) // (SPREAD * STEPS)
     clip = (tl.program_id(0) // (GROUPS * N)).to(tl.int64)
     n = (tl.program_id(0) // GROUPS).to(tl.int64)
@@ -259,7 +267,7 @@ def crop_to_where_kernel(
     SAMPLES: tl.constexpr,
     SPREAD: tl.constexpr,
 ):
-    """One program an object: how its glimpse changes with its box."""
+    """Compute the gradient of crop for the boxes. One program handles one object."""
     clip = (tl.program_id(0) // N).to(tl.int64)
     n = tl.program_id(0).to(tl.int64)
     x, y, width, height = _box(where, n)
@@ -305,7 +313,10 @@ def crop_to_image_kernel(
     HELD: tl.constexpr,
     SPREAD: tl.constexpr,
 ):
-    """One program gives one tile of one clip, SPREAD channels deep, what the samples near each pixel ask of it."""
+    """Compute the gradient of crop for the image. One program handles SPREAD channels of one tile of one clip.
+
+    Each pixel gathers the gradients of the samples that read it.
+    """
     GROUPS: tl.constexpr = (C + SPREAD - 1) // SPREAD
     ACROSS: tl.constexpr = (W + SIDE - 1) // SIDE
     TILES: tl.constexpr = ACROSS * ((H + SIDE - 1) // SIDE)

@@ -1,8 +1,10 @@
-"""Crop and paste in plain torch: what every other version must agree with, and what the CPU runs.
+"""Crop and paste in plain torch: the reference that the Triton kernels must agree with, and the CPU implementation.
 
 Boxes are axis-aligned, so bilinear sampling separates into rows and columns. The matmul versions are matrix products
-with hat-function weights over the whole frame; they read no value on the host and suit every device. The local
-versions look only at the pixels around each box, so that their cost follows the objects and not the frame.
+with hat-function weights over the whole frame. They read no value on the host and run on every device. The local
+versions read only the pixels around each box, so their cost grows with the objects and not with the frame.
+
+B clips, C channels, H by W pixels of a frame, N boxes per clip, P by P samples of a glimpse.
 """
 
 import torch
@@ -12,24 +14,24 @@ from torch.nn.functional import grid_sample
 
 
 def hat(distance: Tensor) -> Tensor:
-    """Bilinear weight of a sample at this distance, in units of the sample spacing."""
+    """Return the bilinear weight of a sample at this distance, in units of the sample spacing."""
     return (1 - distance.abs()).clamp(min=0)
 
 
 def centres(count: int, like: Tensor) -> Float[Tensor, " count"]:
-    """Centres of `count` unit intervals laid side by side from 0."""
+    """Return the centres of `count` adjacent unit intervals that start at 0."""
     return torch.arange(count, device=like.device, dtype=like.dtype) + 0.5
 
 
 def crop_points(centre: Float[Tensor, "B N"], size: Float[Tensor, "B N"], samples: int) -> Float[Tensor, "B N samples"]:
-    """Where `samples` evenly spaced readings of an interval lie."""
+    """Return the positions of `samples` evenly spaced samples of an interval."""
     return (centre - size / 2)[..., None] + (size / samples)[..., None] * centres(samples, centre)
 
 
 def paste_weights(
     centre: Float[Tensor, "B N"], size: Float[Tensor, "B N"], samples: int, pixels: Float[Tensor, "*#BN pixels"]
 ) -> Float[Tensor, "B N pixels samples"]:
-    """Weights that stretch `samples` values over an interval of a row of pixels, zero outside it."""
+    """Return the weights that stretch `samples` values over an interval of a row of pixels, with zeros outside it."""
     points = (pixels - (centre - size / 2)[..., None]) * (samples / size)[..., None]
     return hat(points[..., None] - centres(samples, centre))
 
@@ -37,6 +39,7 @@ def paste_weights(
 def crop_matmul(
     image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples: int
 ) -> Float[Tensor, "B N C P P"]:
+    """Crop by matrix products over the whole image."""
     b, c, h, w = image.shape
     n = where.shape[1]
     x, y, width, height = where.unbind(-1)
@@ -50,6 +53,7 @@ def crop_matmul(
 def paste_matmul(
     glimpses: Float[Tensor, "B N C P P"], where: Float[Tensor, "B N 4"], frame: tuple[int, int]
 ) -> Float[Tensor, "B C H W"]:
+    """Paste by matrix products over the whole frame."""
     b, n, c, samples, _ = glimpses.shape
     h, w = frame
     x, y, width, height = where.unbind(-1)
@@ -64,11 +68,11 @@ def paste_matmul(
 def crop_local(
     image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples: int
 ) -> Float[Tensor, "B N C P P"]:
-    """Four taps a sample, by torch's own sampler: no weights of zero, and all boxes of a clip in one grid."""
+    """Crop with torch's `grid_sample`, which reads only four pixels per sample. All boxes of a clip share one grid."""
     b, c, h, w = image.shape
     n = where.shape[1]
     x, y, width, height = where.unbind(-1)
-    # A point two pixels outside reads nothing, as one further out does; the sampler then sees no overflow.
+    # All points at least two pixels outside read zero. Clamping them there keeps the sampler from overflowing.
     across = crop_points(x, width, samples).clamp(-2, w + 2) * (2 / w) - 1
     down = crop_points(y, height, samples).clamp(-2, h + 2) * (2 / h) - 1
     square = (b, n, samples, samples)
@@ -78,16 +82,16 @@ def crop_local(
 
 
 def paste_window(where: Float[Tensor, "B N 4"], samples: int, frame: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of a window that holds any of the boxes, or None where `paste_local` would not pay.
+    """Return the height and width of a window large enough for each box, or None if `paste_local` would not be faster.
 
-    It reads the largest box on the host, which only the CPU does for free.
+    It reads the largest box on the host, which costs nothing only on the CPU.
     """
     if where.numel() == 0:
         return None
     reach = 1 + 1 / samples  # a pasted glimpse fades over half a sample beyond its box, on either side
     width, height = (side * reach + 2 for side in where.detach()[..., 2:].reshape(-1, 2).amax(0).tolist())
-    # Measured on one core, 64 to 512 pixels a side, 16 and 32 samples, 1 and 5 channels: the two versions take the
-    # same time where a window has a fifth to an eighth of the frame's area. Not-a-number fails the test too.
+    # Measured on one core, 64 to 512 pixels a side, 16 and 32 samples, 1 and 5 channels: the two versions take the same
+    # time if a window has a fifth to an eighth of the frame's area. The comparison is also false for NaN boxes.
     if not width * height * 6 < frame[0] * frame[1]:
         return None
     return min(int(height), frame[0]), min(int(width), frame[1])
@@ -99,7 +103,7 @@ def paste_local(
     frame: tuple[int, int],
     window: tuple[int, int],
 ) -> Float[Tensor, "B C H W"]:
-    """Each glimpse stretched over a window that holds its box, and the windows added into the frame."""
+    """Stretch each glimpse over a window that contains its box, and add the windows into the frame."""
     b, n, c, samples, _ = glimpses.shape
     h, w = frame
     x, y, width, height = where.unbind(-1)
@@ -118,6 +122,6 @@ def paste_local(
 def first_pixel(
     centre: Float[Tensor, "B N"], size: Float[Tensor, "B N"], samples: int, window: int, pixels: int
 ) -> Tensor:
-    """Where the window of a box begins. It is pushed into the frame, so that no window needs an edge of its own."""
+    """Return the first pixel of each box's window along one axis. Windows are shifted to lie fully inside the frame."""
     first = centre.detach() - size.detach() * ((1 + 1 / samples) / 2) - 0.5
     return first.floor().long().clamp(0, pixels - window)

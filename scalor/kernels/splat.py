@@ -1,6 +1,7 @@
-"""Crop and paste as torch operators over the Triton programs, opaque to the compiler and differentiable once.
+"""Crop and paste as custom torch operators that launch the Triton kernels.
 
-The sizes below are fixed rather than tuned at run time, which would cost seconds at the start and break graph capture.
+They are opaque to the compiler and differentiable once. The sizes below are fixed and not auto-tuned, because tuning
+would cost seconds at the start and break graph capture.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -13,24 +14,26 @@ from torch.library import custom_op
 from scalor.kernels import programs
 
 TILE = 8
-"""Side of the square of pixels that one program fills: about as large as a small object, so little of it is idle."""
+"""Side of the square of pixels that one program fills: about the size of a small object, so few pixels are idle."""
 TILE_WARPS = 1
-"""One warp a tile: it finds its next object in one instruction and never waits for another."""
+"""Warps per tile. A single warp finds its next object in one instruction and never waits for other warps."""
 HELD = 256
-"""Boxes held against a tile at once: eight a thread."""
+"""Boxes tested against a tile at once: eight per thread."""
 DEVICES = ("cpu", "cuda")
-"""The CPU too: Triton's interpreter runs the same programs there."""
+"""Devices of the operators. On the CPU, Triton's interpreter runs the same kernels."""
 DEEP = 4
-"""Channels of one tile that one program gives a gradient: eight sums a thread."""
+"""Channels of one tile for which one program computes the gradient: eight sums per thread."""
 
 
 def crop(image: Tensor, where: Tensor, samples: int) -> Tensor:
+    """Cut glimpses out of images, see `scalor.kernels.crop`."""
     assert where.shape == (image.shape[0], where.shape[1], 4), (image.shape, where.shape)
     glimpses: Tensor = _crop(image, where.float(), samples)
     return glimpses
 
 
 def paste(glimpses: Tensor, where: Tensor, frame: tuple[int, int]) -> Tensor:
+    """Stretch glimpses over boxes and sum them, see `scalor.kernels.paste`."""
     assert where.shape == (*glimpses.shape[:2], 4), (glimpses.shape, where.shape)
     canvas: Tensor = _paste(glimpses, where.float(), *frame)
     return canvas
@@ -223,18 +226,24 @@ _crop.register_autograd(_pull_through_crop, setup_context=_keep_for_crop)
 
 
 def _whole_clips(image: Tensor) -> Tensor:
-    """The image with each clip in one piece. The clips may lie apart, as one frame of each of many videos does."""
+    """Return the image with each clip contiguous. Gaps between clips are allowed, as in one frame of many videos."""
     h, w = image.shape[-2:]
     return image if image.stride()[1:] == (h * w, w, 1) else image.contiguous()
 
 
 def _spread(channels: int, samples: int) -> int:
-    """Channels side by side in one program, where one channel of a small glimpse would leave threads idle."""
+    """Return the number of channels that one program handles at once.
+
+    A small glimpse takes several, because a single channel would leave threads idle.
+    """
     return min(_power_of_two(channels), max(1, 256 // _power_of_two(samples * samples)))
 
 
 def _warps(values: int) -> int:
-    """Two values a thread, so that the sums of five channels leave room for other programs beside this one."""
+    """Return the number of warps for two values per thread.
+
+    With two values, the sums of five channels leave room for other programs beside this one.
+    """
     return min(16, max(1, _power_of_two(values) // 64))
 
 
@@ -247,5 +256,5 @@ def _ceil_div(total: int, part: int) -> int:
 
 
 def _on(tensor: Tensor) -> AbstractContextManager[object]:
-    """Triton launches on the current device, whichever that is."""
+    """Make the tensor's device current, because Triton launches kernels on the current device."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()

@@ -1,7 +1,11 @@
-"""The background: a latent z_bg per frame with a temporal prior, and its picture.
+"""Background: one latent z_bg per frame with a temporal prior, and the background picture (paper: Algorithm 3).
 
-The encoder sees the frame and what the objects leave uncovered; the decoder grows a small map into a smooth
-picture of any size. It is kept weaker than the objects, so that it cannot explain them away.
+The encoder takes the frame and 1 - M, where M is the foreground mask. The decoder enlarges a small map into a smooth
+picture of any size. Its capacity is kept low, so that it cannot explain the objects.
+
+The prior p(z_bg_t | z_bg_<t) depends on earlier backgrounds only. In the paper it is also conditioned on the objects.
+
+Letters: B clips, T frames, H by W pixels.
 """
 
 from typing import NamedTuple
@@ -16,8 +20,9 @@ from scalor.model.encoders import shrinking_stack
 from scalor.nn.distributions import Estimator, Normal, positive
 
 START = 4
-"""Side of the map that the encoder pools to and the decoder starts from."""
+"""Height and width of the map that the encoder pools to and that the decoder starts from, positions."""
 HIDDEN = 64
+"""Length of the hidden state of the prior's RNN."""
 
 
 class Backdrop(NamedTuple):
@@ -25,19 +30,24 @@ class Backdrop(NamedTuple):
 
     picture: Float[Tensor, "T*B 3 H W"]
     kl: Float[Tensor, "T B"]
+    """KL divergence of z_bg, nats per frame."""
     memory: "BackgroundMemory"
+    """State of the prior after the last frame."""
 
 
 class BackgroundMemory(NamedTuple):
-    """What the prior remembers of the backgrounds so far."""
+    """State of the prior's RNN between frames."""
 
     hidden: Float[Tensor, "B hidden"]
     z_bg: Float[Tensor, "B bg"]
+    """Latent of the last frame, not yet fed to the RNN."""
     fresh: bool
-    """Whether no frame has been seen yet."""
+    """True before the first frame."""
 
 
 class Background(nn.Module):
+    """Posterior, temporal prior and decoder of z_bg."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         latent = config.background_dim
@@ -58,18 +68,20 @@ class Background(nn.Module):
         )
 
     def empty(self, clips: int, like: Tensor) -> BackgroundMemory:
+        """Return the state before the first frame, on the device of `like`."""
+
         def zeros(width: int) -> Tensor:
             return torch.zeros(clips, width, device=like.device, dtype=torch.float32)
 
         return BackgroundMemory(zeros(HIDDEN), zeros(self.latent), fresh=True)
 
     def recall(self, memory: BackgroundMemory) -> Float[Tensor, "B hidden"]:
-        """The state of the prior's RNN with the last frame taken in."""
+        """Return the hidden state of the prior's RNN after the last frame's z_bg."""
         hidden: Tensor = self.cell(memory.z_bg, memory.hidden).float()
         return hidden
 
     def expect(self, hidden: Float[Tensor, "*shape hidden"]) -> Normal:
-        """The prior after what has been: p(z_bg_t | z_bg_<t)."""
+        """Return the prior p(z_bg_t | z_bg_<t). Its mean is absolute, not a change to the last latent."""
         mean, raw = self.transition(hidden).float().chunk(2, -1)
         return Normal(mean, positive(raw))
 
@@ -82,7 +94,26 @@ class Background(nn.Module):
         estimator: Estimator,
         cut_gradients: bool = False,
     ) -> Backdrop:
-        """The posterior: what is behind the objects, in all frames at once; only the prior's RNN goes by frame."""
+        """Infer z_bg in all frames, draw the background pictures and compute the KL divergence from the prior.
+
+        All frames are processed together, except for the prior's RNN. The prior of the very first frame is a standard
+        normal.
+
+        Parameters
+        ----------
+        images
+            The frames, in [0, 1].
+        foreground
+            The foreground mask M of each frame.
+        noise
+            Standard normal noise for sampling z_bg; zero for the posterior mean.
+        memory
+            State of the prior before the first of these frames.
+        estimator
+            Decides whether the KL divergence is in closed form or estimated from the sample.
+        cut_gradients
+            Stop gradients from each frame's prior to the latents of earlier frames.
+        """
         seen = self.encoder(torch.cat([images, 1 - foreground], 2).flatten(0, 1))
         pooled = adaptive_avg_pool2d(seen, START).flatten(1).unflatten(0, images.shape[:2])
         mean, raw = self.posterior(pooled).float().chunk(2, -1)
@@ -104,12 +135,13 @@ class Background(nn.Module):
     def dream(
         self, memory: BackgroundMemory, frame: tuple[int, int], estimator: Estimator
     ) -> tuple[Float[Tensor, "B 3 H W"], BackgroundMemory]:
-        """The prior: the background goes on unseen for a frame."""
+        """Sample z_bg of the next frame from the prior. Return the background picture and the new state."""
         hidden = memory.hidden if memory.fresh else self.recall(memory)
         z_bg = estimator.normal(Normal.standard(memory.z_bg) if memory.fresh else self.expect(hidden))
         return self.draw(z_bg, frame), BackgroundMemory(hidden, z_bg, fresh=False)
 
     def draw(self, z_bg: Float[Tensor, "B bg"], frame: tuple[int, int] | torch.Size) -> Tensor:
+        """Decode z_bg into background pictures [B, 3, H, W] in [0, 1]."""
         seed = self.unfold(z_bg).view(-1, 32, START, START)
         small = torch.sigmoid(self.grow(seed).float())
         return interpolate(small, size=(frame[0], frame[1]), mode="bilinear", align_corners=False)

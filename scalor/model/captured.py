@@ -1,6 +1,7 @@
-"""Tracking frame by frame; on a GPU, after some frames, as a CUDA graph: one launch a frame instead of hundreds.
+"""Tracking frame by frame. On a GPU, after some frames, the step runs as a CUDA graph.
 
-A state is any record of tensors (a dataclass or a named tuple, also of such records) whose shapes stay as they are.
+A graph needs one launch per frame instead of hundreds. A state is any record of tensors (a dataclass or a named tuple,
+possibly nested) whose shapes do not change from frame to frame.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,10 @@ from scalor.model.sighting import Sighting
 from scalor.nn.records import copied, tensors
 
 FRAMES_BEFORE_CAPTURE = 20
-"""Capturing takes as long as some dozen frames do without it: short clips are better off as they are."""
+"""Number of frames that run without a graph.
+
+Capturing takes as long as about a dozen frames without a graph, so it does not pay off for short clips.
+"""
 
 State = TypeVar("State")
 Start = Callable[[Tensor], State]
@@ -21,8 +25,22 @@ Step = Callable[[State, Tensor], tuple[State, Sighting]]
 
 
 def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tensor]) -> Iterator[tuple[State, Sighting]]:
-    """The state and the sighting after each image; `start` makes the state before the first. A state is good until the
-    next image."""
+    """Yield the state and the sighting after each image.
+
+    Parameters
+    ----------
+    start
+        Returns the state before the first image, given that image.
+    step
+        Returns the next state and the sighting, given a state and an image.
+    images
+        Images [B, C, H, W], one per frame.
+
+    Yields
+    ------
+    tuple[State, Sighting]
+        A state is valid only until the next image, because a captured graph overwrites it. A sighting stays valid.
+    """
     state: State | None = None
     captured: CapturedStep[State] | None = None
     for t, image in enumerate(images):
@@ -34,8 +52,11 @@ def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tenso
 
 
 class CapturedStep(Generic[State]):
-    """Callable: the state and the sighting after an image. The state stays on the device, in place, so one that was
-    handed out changes with the next frame; a sighting does not."""
+    """A tracking step captured as a CUDA graph; call it with an image to get the next state and the sighting.
+
+    The state is updated in place, so a state that was returned changes with the next call. A returned sighting is a
+    copy and does not change.
+    """
 
     def __init__(self, step: Step[State], state: State, image: Tensor) -> None:
         self.image, self.state = image.clone(), copied(state)
@@ -43,7 +64,7 @@ class CapturedStep(Generic[State]):
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
-                for _ in range(2):  # kernels load and libraries plan here, not in the capture
+                for _ in range(2):  # warm-up: kernels load and libraries initialise here, not in the capture
                     step(self.state, self.image)
             torch.cuda.current_stream().wait_stream(side)
             self.graph = torch.cuda.CUDAGraph()

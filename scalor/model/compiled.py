@@ -1,4 +1,4 @@
-"""SCALOR's time step, compiled for the GPU."""
+"""SCALOR's posterior time step (`World.follow`), compiled for training on a GPU."""
 
 from dataclasses import fields
 
@@ -13,14 +13,14 @@ from scalor.nn.distributions import FrameNoise, Relaxed
 
 
 class FollowModule(nn.Module):
-    """`World.follow` for training, as a module."""
+    """`World.follow` as a module, with the `Relaxed` estimator of training."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
         self.world = world
 
     def used(self) -> set[nn.Parameter]:
-        """The weights it depends on."""
+        """Return the weights that `World.follow` depends on."""
         world = self.world
         unused = {*world.propagation.prior.parameters(), *world.discovery.from_features.parameters()}
         parts = (world.appearance, world.propagation, world.discovery)
@@ -33,7 +33,7 @@ class FollowModule(nn.Module):
 
 
 class CompiledFollow(Compiled):
-    """Called like `World.follow`, with the weights before its arguments."""
+    """Compiled `World.follow`. Its first argument is the vector of weights; the others are those of `World.follow`."""
 
     def __init__(self, world: World) -> None:
         module = FollowModule(world)
@@ -47,12 +47,14 @@ class CompiledFollow(Compiled):
 
 
 def owned(seen: Seen) -> Seen:
-    """Every tensor with memory of its own. Torch 2.11 now and then gives a compiled function's result a garbage
-    shape where it is a view of something inside."""
+    """Clone the tensors that may be views of tensors inside the compiled function.
+
+    Torch 2.11 occasionally gives such a view a wrong shape when a compiled function returns it.
+    """
     state, shown = seen.state, seen.shown
     objects = ObjectState(*(getattr(state.objects, field.name).clone() for field in fields(state.objects)))
     sprite = Sprite(*(part.clone() for part in shown.sprite))
-    # Built by name: torch 2.11 cannot compile `_replace` of a record that leaves the function.
+    # Call the constructor: torch 2.11 cannot compile `_replace` of a record that the function returns.
     return Seen(
         seen.following,
         seen.proposals,

@@ -1,4 +1,4 @@
-"""What latents cost against their priors, by kind."""
+"""KL terms of object latents, summed by kind of latent."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Costs(NamedTuple):
-    """Nats per clip."""
+    """KL divergence, or its one-sample estimate, of each kind of latent, nats per clip."""
 
     presence: Float[Tensor, " B"]
     where: Float[Tensor, " B"]
@@ -16,6 +16,9 @@ class Costs(NamedTuple):
 
 
 def split_costs(presence: Float[Tensor, " B"], latents: Float[Tensor, "B N latents"]) -> Costs:
-    """The cost of each latent of each object, summed over objects and by kind."""
+    """Sum the KL terms of the latents over objects, separately for z_where, z_what and z_depth.
+
+    `presence` is already summed. `latents` holds one term for each element of each object's latent.
+    """
     each = latents.sum(1)
     return Costs(presence, each[:, :4].sum(-1), each[:, 4:-1].sum(-1), each[:, -1])

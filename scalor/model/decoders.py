@@ -1,4 +1,4 @@
-"""Networks that draw: an object's colours and mask from z_what."""
+"""Glimpse decoder: the colours and the mask of an object from its z_what."""
 
 from typing import NamedTuple
 
@@ -9,29 +9,39 @@ from torch import Tensor, nn
 from scalor.model.encoders import PATCH_FEATURES, PATCHES
 
 HIDDEN = 128
+"""Length of the hidden layer between z_what and the patches."""
 MASK_ON = 0.3
-"""A pixel of a sprite belongs to its object when the mask is above this."""
+"""A pixel of a sprite belongs to its object where the mask is above this value."""
 FAINT = 1.5
-"""Masks start faint, at a logit of -1.5. New objects look like nothing yet: where they hide much of the frame, presence
-is given up before they look like something (docs/log.md). Before masks show, nothing is born: train on single frames
-first."""
+"""Value subtracted from the initial bias of the mask logits. Masks start faint, at a logit of about -1.5.
+
+The sprites of an untrained model match nothing. Where they hide much of the frame, training drives presence to zero
+before the sprites have learned to match anything (docs/log.md). No object is born while its mask stays below `MASK_ON`,
+so training should begin with single frames.
+"""
 
 
 class Sprite(NamedTuple):
-    """How objects look, each in its own glimpse frame."""
+    """Colours and mask of each object in glimpse coordinates, in [0, 1]; P is the side in pixels."""
 
     colour: Float[Tensor, "B N 3 P P"]
     mask: Float[Tensor, "B N 1 P P"]
 
     @property
     def shows(self) -> Bool[Tensor, "B N 1"]:
-        """Whether there is anything to see: an object without a pixel could linger for ever at no cost."""
+        """Return whether the mask has any pixel above `MASK_ON`.
+
+        An object with an empty mask changes no pixel, so without this test it could stay alive for ever at no cost.
+        """
         return self.mask.amax((-1, -2)) > MASK_ON
 
 
 class GlimpseDecoder(nn.Module):
-    """z_what -> colour and mask, both in [0, 1]: 4 by 4 patches, each drawn alike from its own part of a hidden
-    layer. Matrix products alone, as in the encoder."""
+    """Decoder from z_what to colours and mask, both in [0, 1].
+
+    A glimpse consists of 4 by 4 patches. Each patch is decoded from its own part of a hidden layer, with weights shared
+    by all patches. The decoder uses matrix products only, for the same reason as `GlimpseEncoder`.
+    """
 
     def __init__(self, what: int, glimpse: int) -> None:
         super().__init__()

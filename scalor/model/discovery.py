@@ -1,7 +1,11 @@
-"""Discovery by proposal and rejection (paper: Algorithm 1).
+"""Discovery by proposal and rejection (paper: Sections 3.1 and 3.2, Algorithm 1).
 
-Every grid cell proposes an object in parallel; the most present proposals are looked at closely; those that
-propagated objects already explain are rejected; of those that found one object the most present is born.
+1. Every grid cell proposes a presence, in parallel.
+2. The D cells with the highest presence get latents z_where, z_what and z_depth. These are the proposals.
+3. Proposals that propagated objects already explain are rejected.
+4. Of several proposals that found the same object only the most present one is born.
+
+Letters: B clips, G grid cells (Gh by Gw), D proposals, F feature channels, H by W pixels, P glimpse side.
 """
 
 import math
@@ -22,34 +26,45 @@ from scalor.model.state import ObjectState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 
 EXPLAINED = 0.1
-"""A pixel above this in the propagated mask is explained in the rejection test."""
+"""In the rejection test, a pixel is explained where the propagated mask is above this value."""
 SIBLINGS = 4
-"""So many of the nearest proposals are asked whether they found the same object."""
+"""Number of more present proposals, the nearest ones, that are compared with a proposal to find duplicates."""
 SIBLING_OVERLAP = 0.8
-"""The share of a proposal that more present ones may cover. Touching objects cover less of each other (docs/log.md)."""
+"""Share of a proposal's mask that more present proposals cover, from which on the proposal is a duplicate.
+
+Objects that touch cover less of each other (docs/log.md).
+"""
 
 
 class Proposals(NamedTuple):
-    """What was inferred of every cell's presence and of the latents of the D cells looked at closely."""
+    """Posterior and samples of a frame: the presence of every cell, and the latents of the D proposals."""
 
     logits: Float[Tensor, "B G"]
-    """Of presence, for every cell."""
+    """Posterior logits of presence, for every cell."""
     presence: Float[Tensor, "B G"]
+    """Sampled presence, for every cell."""
     where_means: Float[Tensor, "B G 4"]
     """Posterior means of z_where, for every cell."""
     cells: Int[Tensor, "B D"]
-    """Where the proposals come from, most present first."""
+    """Index of the cell of each proposal, most present first."""
     posterior: Normal
     latent: Float[Tensor, "B D latents"]
+    """Sampled z_where, z_what and z_depth of the proposals."""
     rejected: Float[Tensor, "B D"]
+    """1 where the proposal is rejected."""
 
     @property
     def proposed(self) -> Float[Tensor, "B D"]:
-        """The presence of the proposals before rejection."""
+        """Return the presence of the proposals before rejection."""
         return self.presence.gather(1, self.cells)
 
     def costs(self, presence_prior: float | Tensor, estimator: Estimator) -> Costs:
-        """Against the prior of a new object in every cell."""
+        """Return the KL terms of presence and latents against the discovery prior, nats per clip.
+
+        Every cell has a presence term against `presence_prior`, the prior probability of a new object. With closed-form
+        KL divergences, a rejected cell has `REJECTED_PRESENCE` as its prior instead. The latents of a proposal have a
+        standard normal prior; their terms are weighted by the sampled presence.
+        """
         prior_logits = logit(presence_prior, self.logits)
         presence = estimator.presence_cost(self.logits, prior_logits, self.presence).sum(-1)
         refused = estimator.rejection_cost(self.logits.gather(1, self.cells), prior_logits.gather(1, self.cells))
@@ -59,7 +74,7 @@ class Proposals(NamedTuple):
 
 
 class Discovered(NamedTuple):
-    """The proposals of a frame, most present first. `objects.alive` marks the births."""
+    """The proposals of a frame as objects, most present first. `objects.alive` marks the births."""
 
     objects: ObjectState
     sprite: Sprite
@@ -67,7 +82,10 @@ class Discovered(NamedTuple):
 
 
 class Discovery(nn.Module):
+    """Networks that propose objects, and the rules that reject them."""
+
     typical: Tensor
+    """Typical width and height of an object, pixels."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -81,13 +99,13 @@ class Discovery(nn.Module):
         self.register_buffer("typical", torch.tensor(config.object_size[::-1]), persistent=False)
 
     def prepare(self, features: Float[Tensor, "T B F Gh Gw"]) -> Float[Tensor, "T B G F"]:
-        """What the features say of every cell; it does not depend on the objects, so all frames go at once."""
+        """Return the part of the input that depends on the image features only, for all frames together."""
         mixed = self.from_features(features.flatten(0, 1)).flatten(2).transpose(1, 2)
         cells: Tensor = mixed.unflatten(0, features.shape[:2])
         return cells
 
     def around(self, explained: Float[Tensor, "B 1 H W"]) -> Float[Tensor, "B G around"]:
-        """What is explained in every cell and the eight around it."""
+        """Return, for each cell, the pixels of the propagated mask in the cell and its eight neighbours."""
         height, width = self.config.cell
         padded = pad(explained[:, 0], (width, width, height, height))
         windows = padded.unfold(1, 3 * height, height).unfold(2, 3 * width, width)  # [B, Gh, Gw, 3h, 3w]
@@ -104,9 +122,23 @@ class Discovery(nn.Module):
         spare_below: float | None = None,
         ruler: Ruler | None = None,
     ) -> Discovered:
-        """The posterior: what this frame shows that the propagated objects do not explain.
+        """Infer the new objects of a frame, which the propagated objects do not explain (the posterior).
 
-        `count` cells are looked at closely, or fewer where no more have a presence above `spare_below`.
+        Parameters
+        ----------
+        prepared
+            Output of `prepare` for this frame.
+        explained
+            Foreground mask of the propagated objects.
+        image
+            The frame as the networks see it (`View.image`).
+        count
+            Number of proposals D.
+        spare_below
+            Where given, D is at most the number of cells whose presence is above this value, in the clip with the most
+            such cells (but at least 1). This reads a value on the host.
+        ruler
+            Size of objects at each row, where given.
         """
         mixed = celu(prepared + self.from_mask(self.around(explained)))
         heads = self.heads(mixed).float()  # [B, G, 11]
@@ -143,12 +175,15 @@ class Discovery(nn.Module):
         rate: float,
         ruler: Ruler | None = None,
     ) -> tuple[ObjectState, Sprite]:
-        """The prior: each cell holds a new object with probability `rate`."""
+        """Sample new objects from the prior: a cell proposes an object with probability `rate`.
+
+        At most `count` proposals get latents. Proposals that `explained` covers are rejected, as in the posterior.
+        """
         config = self.config
         clips, _, height, width = explained.shape
         rows, columns = height // config.cell[0], width // config.cell[1]
         presence = (torch.rand(clips, rows * columns, device=explained.device) < rate).float()
-        _, cells = (presence + 0.5 * torch.rand_like(presence)).topk(count, -1)  # chance, not place, breaks ties
+        _, cells = (presence + 0.5 * torch.rand_like(presence)).topk(count, -1)  # break ties at random, not by position
         presence = presence.gather(1, cells)
         latent = torch.randn(clips, count, config.latents, device=explained.device)
         where = self.place(latent[..., :4], cells, columns, ruler)
@@ -159,7 +194,11 @@ class Discovery(nn.Module):
     def place(
         self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int, ruler: Ruler | None = None
     ) -> Float[Tensor, "B D 4"]:
-        """Centre within one cell of the cell's own; size within the configured range."""
+        """Return the boxes of proposals from z_where and the index of their cell.
+
+        The centre is at most one cell's width and height away from the centre of the cell. The size stays within
+        `config.size_range` of the typical size.
+        """
         height, width = self.config.cell
         squashed = torch.tanh(z_where)
         x = (cells % columns + 0.5 + squashed[..., 0]) * width
@@ -170,9 +209,10 @@ class Discovery(nn.Module):
     def reject(
         self, sprite: Sprite, where: Float[Tensor, "B D 4"], explained: Float[Tensor, "B 1 H W"]
     ) -> Float[Tensor, "B D"]:
-        """1 where propagated objects explain too much of a proposal.
+        """Return 1 where propagated objects explain too much of a proposal.
 
-        The propagated mask is cropped into the proposal's own frame: the ratio of areas is the same there.
+        The test compares areas in glimpse coordinates: the propagated mask is cropped to the proposal's box. The ratio
+        of areas is the same as in the frame.
         """
         if not self.config.rejection:
             return torch.zeros(where.shape[:2], device=where.device)
@@ -183,10 +223,11 @@ class Discovery(nn.Module):
             return (share >= self.config.rejection_overlap).float()
 
     def doubled(self, sprite: Sprite, where: Float[Tensor, "B D 4"]) -> Bool[Tensor, "B D"]:
-        """Where more present proposals cover almost all of a proposal: several cells have found one object.
+        """Return True where more present proposals cover almost all of a proposal: several cells found one object.
 
-        The masks of the nearest ones before it are sampled in the proposal's own frame. Such a proposal is drawn
-        and paid for like any other, but not followed. (Rejecting it instead made discovery shy: docs/log.md.)
+        This is a non-maximum suppression. The masks of the nearest more present proposals are sampled in the glimpse
+        coordinates of the proposal. A duplicate is rendered and has KL terms like any other proposal, but it does not
+        become an object. Rejecting duplicates instead lowered recall (docs/log.md).
         """
         clips, count, _ = where.shape
         if not self.config.siblings or count == 1:
@@ -209,8 +250,11 @@ class Discovery(nn.Module):
             return share >= SIBLING_OVERLAP
 
     def newborn(self, where: Tensor, latent: Tensor, presence: Tensor, sprite: Sprite) -> ObjectState:
-        """Proposals as objects: alive when present enough, to be seen, and not found by a sibling too. A newborn has
-        not moved yet."""
+        """Return the proposals as objects.
+
+        A proposal is born (alive) when its presence is above `config.birth_presence`, its mask is not empty, and it is
+        no duplicate. The displacement in z_where of a new object is 0.
+        """
         clips, count, _ = where.shape
         born = (presence > self.config.birth_presence) & sprite.shows & ~self.doubled(sprite, where)[..., None]
         return ObjectState(

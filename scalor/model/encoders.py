@@ -1,8 +1,11 @@
-"""Networks that look: the image encoder with its ConvLSTM, and the glimpse encoder.
+"""Image encoder with a ConvLSTM, and glimpse encoder (paper: Algorithms 1 and 2, feature encoding).
 
-Their depth follows from the sizes in a loop. Nothing here depends on the frame's size, only on the cell's
-and the glimpse's, and nothing sees an absolute position: a moved scene gives moved features. There is no
-normalisation: it was tried, and gave nothing but slower steps (docs/log.md).
+The number of convolutional layers is computed from the size of a cell. No weight depends on the size of the frame, only
+on the sizes of a cell and a glimpse. Neither encoder gets an absolute position: if the scene moves by whole cells, its
+features move by the same number of cells. There are no normalisation layers: they made steps slower and did not improve
+results (docs/log.md).
+
+Letters: B clips, T frames, F feature channels, Gh by Gw cells, P glimpse side.
 """
 
 from typing import NamedTuple
@@ -13,11 +16,13 @@ from torch import Tensor, nn
 from torch.nn.functional import celu
 
 PATCHES = 4
-"""A glimpse is so many patches wide and high."""
+"""Number of patches along each side of a glimpse."""
 PATCH_FEATURES = 64
+"""Features per patch of a glimpse."""
 
 
 def prime_factors(number: int) -> list[int]:
+    """Return the prime factors in ascending order."""
     factors, divisor = [], 2
     while number > 1:
         while number % divisor == 0:
@@ -28,7 +33,7 @@ def prime_factors(number: int) -> list[int]:
 
 
 def shrink(channels: int, out: int, factor: tuple[int, int]) -> nn.Sequential:
-    """A convolution that divides height and width exactly by `factor`, with overlapping windows."""
+    """Return a convolution that divides height and width exactly by `factor`, with overlapping windows."""
     padding = [max(1, f // 2) for f in factor]
     kernel = [f + 2 * p for f, p in zip(factor, padding, strict=True)]
     conv = nn.Conv2d(channels, out, (kernel[0], kernel[1]), factor, (padding[0], padding[1]))
@@ -36,7 +41,10 @@ def shrink(channels: int, out: int, factor: tuple[int, int]) -> nn.Sequential:
 
 
 def shrinking_stack(channels: int, widths: tuple[int, ...], cell: tuple[int, int]) -> nn.Sequential:
-    """As many `shrink` layers as it takes to turn a cell into one position; the last width repeats."""
+    """Return the `shrink` layers that reduce a cell to one position, and one convolution at that resolution.
+
+    `widths` are the output channels of the layers; the last one is repeated as often as needed.
+    """
     rows, columns = prime_factors(cell[0]), prime_factors(cell[1])
     depth = max(len(rows), len(columns))
     rows, columns = rows + [1] * (depth - len(rows)), columns + [1] * (depth - len(columns))
@@ -49,14 +57,18 @@ def shrinking_stack(channels: int, widths: tuple[int, ...], cell: tuple[int, int
 
 
 class Memory(NamedTuple):
-    """Hidden and cell state of the ConvLSTM."""
+    """Hidden and cell state of the ConvLSTM. Without a ConvLSTM both have no channels."""
 
     hidden: Float[Tensor, "B F Gh Gw"]
     cell: Float[Tensor, "B F Gh Gw"]
 
 
 class ImageEncoder(nn.Module):
-    """One feature vector per grid cell, from this frame and the frames before (paper: ConvLSTM)."""
+    """Encoder of a frame into one feature vector per grid cell.
+
+    With `memory` the features depend on this frame and the frames before (paper: ConvLSTM). Without it each frame is
+    encoded on its own.
+    """
 
     def __init__(self, channels: int, cell: tuple[int, int], features: int, memory: bool = True) -> None:
         super().__init__()
@@ -69,15 +81,17 @@ class ImageEncoder(nn.Module):
         self.step = MemoryCell(features)
 
     def empty(self, clips: int, grid: tuple[int, int], like: Tensor) -> Memory:
+        """Return the memory before the first frame, on the device of `like`; `grid` is (Gh, Gw)."""
         zeros = torch.zeros(clips, self.features, *grid, device=like.device, dtype=torch.float32)
-        return Memory(zeros, zeros)  # of no channels where nothing is remembered
+        return Memory(zeros, zeros)  # no channels without a ConvLSTM
 
     def forward(
         self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
     ) -> tuple[Float[Tensor, "T B F Gh Gw"], Memory]:
-        """The features of T frames and what is remembered after them.
+        """Return the features of T frames and the memory after the last one.
 
-        All frames are looked at together; only the memory goes from frame to frame.
+        The convolutions process all frames together; only the ConvLSTM runs frame by frame. With `cut_gradients` no
+        gradient passes from one frame to the frame before.
         """
         if self.frames_alone is not None:
             features = self.frames_alone(self.look(frames.flatten(0, 1))).float()
@@ -93,7 +107,7 @@ class ImageEncoder(nn.Module):
 
 
 class Surroundings(nn.Module):
-    """Adds to each cell's features what the cells up to three away from it show."""
+    """Residual block that adds context from up to three cells away to the features of each cell."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -118,9 +132,10 @@ class MemoryCell(nn.Module):
 
 
 class GlimpseEncoder(nn.Module):
-    """A glimpse as a code vector: 4 by 4 patches looked at alike, then all of them together.
+    """Encoder of a glimpse into a code vector.
 
-    Matrix products alone: convolutions of a few pixels would cost more in starting than in computing.
+    One layer with shared weights encodes each of 4 by 4 patches; two more layers combine the patches. All layers are
+    matrix products: on so few pixels, launching convolutions would take longer than computing them.
     """
 
     def __init__(self, channels: int, glimpse: int, code: int) -> None:

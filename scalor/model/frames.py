@@ -1,4 +1,4 @@
-"""The door for frames from outside: every wrong shape, type or range gets one clear sentence."""
+"""Checks of the caller's frames. A wrong type, shape or range raises `InputError` with a one-sentence message."""
 
 import math
 
@@ -13,10 +13,20 @@ from scalor.errors import InputError
 def check_frames(
     frames: object, cell: tuple[int, int], minimum: int = 2, channels: int = 3
 ) -> Float[Tensor, "B T C H W"]:
-    """Frames as a float tensor with a batch dimension; `minimum` is the fewest frames that make sense.
+    """Return the frames as a float tensor with a batch dimension.
 
-    Of seven channels, three are the frame's colours, three those of the still scene behind it, and the last one is how
-    large objects are at each row, in shares of `perspective.FULL` typical ones.
+    Parameters
+    ----------
+    frames
+        Numpy array or torch tensor of floats in [0, 1], [T, C, H, W] or [B, T, C, H, W].
+    cell
+        Height and width of a cell, pixels. The frame's height and width must be multiples of them.
+    minimum
+        Smallest allowed number of frames.
+    channels
+        Required number of channels C: 3 for colours. With 7, channels 0 to 2 are the frame's colours, channels 3 to 5
+        those of the background, and channel 6 is the size of objects at each row, in units of `scalor.boxes.FULL`
+        typical sizes.
     """
     if isinstance(frames, np.ndarray):
         if frames.dtype.kind not in "fiub":
@@ -47,7 +57,7 @@ def check_frames(
                 f"frames has shape {list(frames.shape)}: the {axis} {size} must be a multiple of the model's "
                 f"{side} px cells, for example {max(1, round(size / side)) * side}."
             )
-    low, high = map(float, torch.aminmax(batch))  # NaN if there is one
+    low, high = map(float, torch.aminmax(batch))  # NaN if any pixel is NaN
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError("frames holds NaN or infinite pixels: replace them, for example with numpy.nan_to_num.")
     if low < 0 or high > 1:
@@ -58,7 +68,7 @@ def check_frames(
 
 
 def check_frame(frame: object, cell: tuple[int, int], channels: int = 3) -> Float[Tensor, "1 C H W"]:
-    """One frame of a stream, as `check_frames` takes many."""
+    """Return one frame [C, H, W] of a stream with a batch dimension, after the checks of `check_frames`."""
     if not isinstance(frame, np.ndarray | Tensor):
         raise InputError(f"frame is a {type(frame).__name__}: give a numpy array or a torch tensor [3, H, W].")
     if frame.ndim != 3:

@@ -1,11 +1,14 @@
-"""What a posterior that is shown the truth should have inferred: a lesson beside the evidence lower bound.
+"""Supervised losses of the posterior on clips with known truth, in addition to the evidence lower bound.
 
-On clips whose truth is known, the posterior's presence, place, mask and depth are compared with it (a sleep phase: the
-recognition networks learn from scenes whose latents are known). Every slot is bound to the true object that it was born
-on, for as long as it lives; what is bound to nothing, or to an object that has left, should end. So identity is part of
-the lesson: a slot must stay with its own object when two cross.
+They compare presence, bounding box, mask and depth of the posterior with the truth. This is a sleep phase: the
+inference networks learn from scenes whose latents are known. The paper has no such losses.
 
-Letters: B clips, T frames, K slots, D proposals, G cells, N true objects, P glimpse side.
+Each slot is bound to the true object at its birth. It stays bound to it while it is alive, unless it moves too far away
+(`LOST_AT`). A slot that is bound to no object, or to one that has left, should end. So the losses also teach identity:
+when two objects cross, each slot must stay with its own object.
+
+Letters: B clips, T frames, K slots, D proposals, G cells, N true objects, M propagated objects and proposals together,
+P glimpse side.
 """
 
 from dataclasses import dataclass, fields
@@ -21,74 +24,87 @@ from scalor.model.geometry import Ruler, corners
 from scalor.model.world import Seen, World, read_ruler
 
 MARGIN = 1.12
-"""Boxes to look through are so many times as large as the object's own, so that its outline can be seen."""
+"""Target box of a glimpse, in multiples of the object's bounding box, so that the glimpse shows the outline."""
 BOUND_AT = 0.3
-"""A newborn belongs to the true object with which its box has at least this intersection over union."""
+"""A newborn object is bound to a true object only where the intersection over union of their boxes is above this."""
 LOST_AT = 1.2
-"""A slot farther from its object than so many typical sizes has lost it."""
+"""Largest distance between a slot and its true object, in typical sizes. Beyond it the slot is no longer bound."""
 WANTED, FAINT, GONE = 0.25, 0.05, 0.12
-"""Visible shares: above the first an object should be found, below the second it cannot be. A followed one that is less
-visible than the third is hidden."""
+"""Thresholds on the visible share of a true object.
+
+An object above `WANTED` should be discovered. An object that is not above `FAINT` cannot be discovered. Between the two
+the cells around the object have target 0 with weight `NEIGHBOUR`. A propagated object that is not above `GONE` counts
+as hidden.
+"""
 NEIGHBOUR, FOUND, HIDDEN = 0.15, 2.0, 0.2
-"""Weights of cells around a centre, of the cell at it, and of objects that are hidden."""
+"""Weights in the presence losses: cells around an object's centre, the cell at its centre, hidden objects."""
 PLACE, MASK, DEPTH = 3.0, 3.0, 0.3
-"""Weights of places, masks and depths beside presence, which has 1."""
+"""Weights of the box, mask and depth losses. The presence losses have weight 1."""
 SHARP = 0.1
-"""Errors of a place below this share of a typical size count by their square."""
+"""Error of a box corner, in typical sizes, below which the loss is quadratic (smooth L1)."""
 OVERLAP = 0.05
-"""Objects whose boxes share this much of their union should know which of them is in front."""
+"""Intersection over union of two boxes above which the depth loss compares the objects."""
 
 
 @dataclass(frozen=True)
 class LessonTerms:
-    """Losses per clip and frame, each already weighed."""
+    """Losses per clip, as means over frames, each multiplied by its weight."""
 
     lesson_found: Float[Tensor, " B"]
-    """Presence of new objects, in every cell."""
+    """Presence of new objects, in all cells."""
     lesson_found_place: Float[Tensor, " B"]
+    """Bounding boxes of new objects."""
     lesson_kept: Float[Tensor, " B"]
-    """Presence of followed objects."""
+    """Presence of propagated objects."""
     lesson_kept_place: Float[Tensor, " B"]
+    """Bounding boxes of propagated objects."""
     lesson_mask: Float[Tensor, " B"]
+    """Masks of propagated and new objects."""
     lesson_depth: Float[Tensor, " B"]
+    """Depth order of propagated objects that overlap."""
 
     @property
     def total(self) -> Float[Tensor, " B"]:
+        """Return the sum of all losses."""
         return torch.stack([getattr(self, field.name) for field in fields(self)]).sum(0)
 
     def to_dict(self) -> dict[str, Tensor]:
+        """Return the losses by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 LESSON_TERMS = tuple(field.name for field in fields(LessonTerms))
+"""Names of the losses."""
 
 
 class Targets(NamedTuple):
-    """The truth of one frame, as slots and cells should know it."""
+    """The targets of one frame, from its truth."""
 
     box: Float[Tensor, "B N 4"]
-    """Corners, pixels, with a margin."""
+    """x0, y0, x1, y1 of each true object with a margin, pixels."""
     visible: Float[Tensor, "B N"]
+    """Share of the object's full area that is in view and not occluded."""
     there: Bool[Tensor, "B N"]
+    """True where the object is in the scene at this frame."""
     order: Int[Tensor, "B N"]
-    """0 is in front of all others."""
+    """Depth order; 0 is in front of all others."""
     owner: Int[Tensor, "B H W"]
-    """Index of the object that a pixel shows, -1 for the scene."""
+    """Index of the object that a pixel shows; -1 for the background."""
 
 
 class Binding(NamedTuple):
-    """Who follows whom in one frame."""
+    """The true object of each slot in one frame."""
 
     target: Int[Tensor, "B K"]
-    """The true object of each slot that was alive before the frame, -1 for none."""
+    """Index of the true object of each slot that was alive before the frame; -1 for none."""
     alive: Bool[Tensor, "B K"]
-    """Slots that were alive before the frame."""
+    """True for slots that were alive before the frame."""
     taken: Bool[Tensor, "B N"]
-    """True objects that a slot was bound to before the frame."""
+    """True for true objects to which a slot was bound before the frame."""
 
 
 def teach(world: World, seen: list[Seen], video: Float[Tensor, "B T C H W"], truth: Truth) -> LessonTerms:
-    """The losses of all frames of a video, as means over time."""
+    """Compute the losses of a video from the results `seen` of the posterior, as means over its frames."""
     with torch.no_grad():
         targets = [at_frame(truth, t) for t in range(len(seen))]
         bindings = bind(world, seen, targets)
@@ -104,6 +120,7 @@ def teach(world: World, seen: list[Seen], video: Float[Tensor, "B T C H W"], tru
 
 
 def at_frame(truth: Truth, t: int) -> Targets:
+    """Return the targets of frame `t`."""
     box = truth.box[:, t]
     middle, half = (box[..., :2] + box[..., 2:]) / 2, (box[..., 2:] - box[..., :2]) * (MARGIN / 2)
     return Targets(
@@ -116,7 +133,11 @@ def at_frame(truth: Truth, t: int) -> Targets:
 
 
 def bind(world: World, seen: list[Seen], targets: list[Targets]) -> list[Binding]:
-    """Follow each slot from its birth to its end: the true object that it was born on is its own."""
+    """Bind slots to true objects, from the birth of each slot to its end.
+
+    The candidates for a newborn object are the true objects that are visible and not yet bound. It is bound to the one
+    with the highest intersection over union, unless another newborn object fits that one better.
+    """
     clips, slots = seen[0].state.roster.id.shape
     device = targets[0].box.device
     count = targets[0].box.shape[1]
@@ -136,17 +157,18 @@ def bind(world: World, seen: list[Seen], targets: list[Targets]) -> list[Binding
         free = target.there & (target.visible > GONE) & ~is_bound(kept, count)
         overlap = ious(corners(where), target.box) * free[:, None] * new[..., None]  # [B, K, N]
         best, whom = overlap.max(-1)
-        rival = overlap.amax(1).gather(1, whom)  # of all newborns on that object the one that fits best
+        rival = overlap.amax(1).gather(1, whom)  # the best overlap of any newborn object with that true object
         bound = torch.where((best > BOUND_AT) & (best >= rival), whom, kept)
     return bindings
 
 
 def is_bound(bound: Int[Tensor, "B K"], count: int) -> Bool[Tensor, "B N"]:
+    """Return True for each of `count` true objects to which a slot is bound."""
     return (bound[..., None] == torch.arange(count, device=bound.device)).any(1)
 
 
 def pick(values: Tensor, index: Int[Tensor, "B K"]) -> Tensor:
-    """Rows of [B, N, ...] by an index in which -1 stands for any."""
+    """Select rows of [B, N, ...] by index. An index of -1 selects row 0; the caller must mask it."""
     at = index.clamp(min=0)
     if values.ndim == 2:
         return values.gather(1, at)
@@ -154,6 +176,7 @@ def pick(values: Tensor, index: Int[Tensor, "B K"]) -> Tensor:
 
 
 def ious(one: Float[Tensor, "B K 4"], other: Float[Tensor, "B N 4"]) -> Float[Tensor, "B K N"]:
+    """Return the intersection over union of all pairs of boxes (x0, y0, x1, y1)."""
     low = torch.maximum(one[:, :, None, :2], other[:, None, :, :2])
     high = torch.minimum(one[:, :, None, 2:], other[:, None, :, 2:])
     shared = (high - low).clamp(min=0).prod(-1)
@@ -164,7 +187,14 @@ def ious(one: Float[Tensor, "B K 4"], other: Float[Tensor, "B N 4"]) -> Float[Te
 def discovery_loss(
     world: World, seen: Seen, frame: tuple[int, int], ruler: Ruler | None, target: Targets, binding: Binding
 ) -> tuple[Tensor, Tensor, Int[Tensor, "B D"]]:
-    """Presence in every cell, the places of those that should be found, and the true object of each proposal."""
+    """Compute the losses of discovery, per clip.
+
+    Returns
+    -------
+    tuple[Tensor, Tensor, Tensor]
+        The presence loss of all cells, the box loss of the objects that should be discovered, and the index of the true
+        object of each proposal (-1 for none).
+    """
     height, width = world.config.cell
     rows, columns = (side // step for side, step in zip(frame, (height, width), strict=True))
     cells = rows * columns
@@ -175,7 +205,7 @@ def discovery_loss(
     row = (middle[..., 1] / height).floor().long().clamp(0, rows - 1)
     cell = row * columns + column  # [B, N]
     logits = seen.proposals.logits
-    spare = torch.full_like(cell, cells)  # a cell beyond the last, for what is not to be found
+    spare = torch.full_like(cell, cells)  # one more cell after the last, for objects without a target
     goal = logits.new_zeros(len(cell), cells + 1).scatter(1, torch.where(wanted, cell, spare), 1.0)
     weight = torch.ones_like(goal)
     for down in (-1, 0, 1):
@@ -195,13 +225,13 @@ def discovery_loss(
 
 
 def place_error(world: World, box: Float[Tensor, "B M 4"], goal: Float[Tensor, "B M 4"]) -> Float[Tensor, "B M"]:
-    """Of corners, in typical sizes."""
+    """Return the smooth L1 error of the corners, in typical sizes, summed over the four coordinates."""
     size = sum(world.config.object_size) / 2
     return smooth_l1_loss(box / size, goal / size, reduction="none", beta=SHARP).sum(-1)
 
 
 def propagation_loss(world: World, seen: Seen, target: Targets, binding: Binding) -> tuple[Tensor, Tensor]:
-    """Presence and place of the objects that were followed into this frame."""
+    """Compute the presence and the box loss of the propagated objects, per clip."""
     if seen.following is None:
         nothing = torch.zeros_like(target.visible[:, 0])
         return nothing, nothing
@@ -218,8 +248,11 @@ def propagation_loss(world: World, seen: Seen, target: Targets, binding: Binding
 
 
 def mask_loss(seen: Seen, target: Targets, binding: Binding, born: Int[Tensor, "B D"]) -> Float[Tensor, " B"]:
-    """Of all that is drawn and known: the mean over those pixels of a glimpse that show the object or the scene. What
-    another object covers is not asked about."""
+    """Compute the mask loss, per clip: binary cross-entropy, summed over the objects that are bound.
+
+    The loss of an object is the mean over the pixels of its glimpse that show the object itself or the background.
+    Pixels that show another object are left out.
+    """
     followed = 0 if seen.following is None else seen.following.logits.shape[1]
     whom = torch.cat([torch.where(binding.alive, binding.target, -1)[:, :followed], born], 1)  # [B, M]
     with torch.no_grad():
@@ -233,7 +266,7 @@ def mask_loss(seen: Seen, target: Targets, binding: Binding, born: Int[Tensor, "
 
 
 def owners(owner: Int[Tensor, "B H W"], where: Float[Tensor, "B M 4"], samples: int) -> Int[Tensor, "B M P P"]:
-    """What the pixels nearest to the samples of a glimpse show, -2 outside the frame."""
+    """Return the owner of the pixel nearest to each sample of a glimpse; -2 outside the frame."""
     height, width = owner.shape[-2:]
     steps = (torch.arange(samples, device=owner.device) + 0.5) / samples - 0.5
     column = (where[..., :1] + where[..., 2:3] * steps).floor().long()  # [B, M, P]
@@ -245,7 +278,10 @@ def owners(owner: Int[Tensor, "B H W"], where: Float[Tensor, "B M 4"], samples: 
 
 
 def depth_loss(seen: Seen, target: Targets, binding: Binding) -> Float[Tensor, " B"]:
-    """Of followed objects that overlap, the one in front should be nearer."""
+    """Compute the depth loss, per clip.
+
+    Of two propagated objects that overlap, the one in front should have the smaller z_depth.
+    """
     if seen.following is None:
         return torch.zeros_like(target.visible[:, 0])
     count = seen.following.logits.shape[1]

@@ -1,6 +1,9 @@
-"""How objects move when nobody looks: the transition prior p(z_t | z_<t), one GRU per object.
+"""Transition prior p(z_t | z_<t) of propagated objects (paper: Section 3.1, "Propagation").
 
-Means are changes to the last latents, so an untrained prior already says "goes on as before".
+All objects share one GRU; each slot has its own hidden state. The network outputs the change of each latent, so an
+untrained prior already predicts that an object goes on as before.
+
+Letters: B clips, K slots, N slots in use (empty ones at the end may be left out).
 """
 
 from typing import NamedTuple
@@ -14,32 +17,36 @@ from scalor.model.state import SceneState
 from scalor.nn.distributions import Estimator, Normal, positive
 
 PRIOR_STAYS = 5.0
-"""Logit of an object's chance to stay, before anything is learned."""
+"""Value added to the presence logit of the prior, so that an untrained prior gives objects a high chance to stay."""
 
 
 class Transition(NamedTuple):
-    """The prior over objects' next latents."""
+    """The prior of the presence and the latents of objects in the next frame."""
 
     presence_logits: Float[Tensor, "B K 1"]
     latent: Normal
 
 
 class Entering(NamedTuple):
-    """What the prior is told of the objects that enter a frame."""
+    """The input of the prior: the objects that were alive before a frame."""
 
     last: Float[Tensor, "B K latents+1"]
-    """Latents and presence in the frame before."""
+    """Latents and presence in the previous frame."""
     newborn: Bool[Tensor, "B K"]
-    """Slots whose object was born in the frame before: what the slot remembers is another's."""
+    """True for slots whose object was born in the previous frame. Their hidden state is that of an earlier object."""
     alive: Float[Tensor, "B K 1"]
+    """1 where the slot held an object before the frame, 0 where it was empty."""
 
     @staticmethod
     def of(state: SceneState) -> "Entering":
+        """Return the input of the prior from the state after the previous frame."""
         objects = state.objects
         return Entering(torch.cat([objects.latent, objects.presence], -1), state.discovered, objects.alive)
 
 
 class TransitionPrior(nn.Module):
+    """GRU over the latents of each object, with output heads for its next presence and latents."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.cell = nn.GRUCell(config.latents + 1, config.prior_dim)
@@ -47,15 +54,29 @@ class TransitionPrior(nn.Module):
         nn.init.normal_(self.heads.weight, std=0.02)
 
     def empty(self, clips: int, slots: int, like: Tensor) -> Float[Tensor, "B K prior"]:
+        """Return the hidden states before the first frame, on the device of `like`."""
         return torch.zeros(clips, slots, self.cell.hidden_size, device=like.device, dtype=torch.float32)
 
     def remember(
         self, entered: list[Entering], hidden: Float[Tensor, "B K prior"]
     ) -> tuple[list[Float[Tensor, "B N prior"]], Float[Tensor, "B K prior"]]:
-        """What the RNN knows of the objects that enter each of several frames, and all it knows after them.
+        """Run the GRU over several frames.
 
-        Nothing of a frame is needed for its own prior, and no frame waits for its prior: it is asked for all of
-        them at once, after they have been seen. Empty slots at the end may be left out of `entered`.
+        The prior of a frame depends on earlier frames only, and the posterior does not use it. So the priors of all
+        frames are computed together, after the posterior has processed the frames.
+
+        Parameters
+        ----------
+        entered
+            The objects that were alive before each frame. Empty slots at the end may be left out.
+        hidden
+            Hidden states of all slots before the first of these frames.
+
+        Returns
+        -------
+        tuple[list[Tensor], Tensor]
+            The hidden states for the prior of each frame (pass them to `forward`), and those of all slots after the
+            last frame.
         """
         memories = []
         for frame in entered:
@@ -67,6 +88,7 @@ class TransitionPrior(nn.Module):
         return memories, hidden
 
     def forward(self, memory: Float[Tensor, "B N prior"], last: Float[Tensor, "B N last"]) -> Transition:
+        """Return the prior from the hidden states and the last latents and presence."""
         latents = last.shape[-1] - 1
         presence, change, raw = self.heads(memory).float().split([1, latents, latents], -1)
         return Transition(presence + PRIOR_STAYS, Normal(last[..., :latents] + change, positive(raw)))
@@ -80,4 +102,5 @@ class Sampled(NamedTuple):
 
 
 def sample_transition(transition: Transition, estimator: Estimator) -> Sampled:
+    """Draw presence and latents from the prior with the given estimator."""
     return Sampled(estimator.normal(transition.latent), estimator.presence(transition.presence_logits))

@@ -1,4 +1,9 @@
-"""Propagation: every object carried to the next frame, all at once (paper: Algorithm 2)."""
+"""Propagation of all objects to the next frame, in parallel (paper: Section 3.2 and Algorithm 2).
+
+`Propagation.forward` is the posterior, `Propagation.imagine` samples from the prior of `scalor.model.prior`.
+
+Letters: B clips, K slots, F feature channels, Gh by Gw cells, H by W pixels.
+"""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,23 +24,28 @@ from scalor.model.state import ObjectState, SceneState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
 
 SEARCH_SCALE = 2.0
-"""The search glimpse spans this many times the object's box."""
+"""Width and height of the search glimpse, in multiples of the object's box."""
 POSTERIOR_STAYS = 2.0
-"""The paper's high initial propagation probability, added before the squashing of presence."""
+"""Value added to the presence output before tanh, for the paper's high initial probability of propagation."""
 
 
 class Following(NamedTuple):
-    """What was inferred of the objects that entered a frame."""
+    """The posterior, and the sample from it, of the objects that were alive before a frame."""
 
     entered: Entering
     posterior: Normal
     latent: Float[Tensor, "B K latents"]
+    """Sampled z_where, z_what and z_depth."""
     logits: Float[Tensor, "B K 1"]
-    """Of presence."""
+    """Posterior logits of presence."""
     presence: Float[Tensor, "B K 1"]
+    """Sampled presence."""
 
     def costs(self, prior: Transition, estimator: Estimator) -> Costs:
-        """Against the transition prior."""
+        """Return the KL terms of presence and latents against the transition prior, nats per clip.
+
+        The terms of the latents are weighted by the sampled presence. Those of empty slots are 0.
+        """
         alive = self.entered.alive
         presence = estimator.presence_cost(self.logits, prior.presence_logits, self.presence) * alive
         latents = estimator.normal_cost(self.posterior, prior.latent, self.latent) * (alive * self.presence)
@@ -43,7 +53,7 @@ class Following(NamedTuple):
 
 
 class Propagated(NamedTuple):
-    """The objects in the new frame. `objects.alive` is 0 for those that ended in it."""
+    """The objects in the new frame. `objects.alive` is 0 for those that end in it."""
 
     objects: ObjectState
     sprite: Sprite
@@ -51,8 +61,12 @@ class Propagated(NamedTuple):
 
 
 class Propagation(nn.Module):
+    """Tracker networks of the posterior, and the transition prior."""
+
     typical: Tensor
+    """Typical width and height of an object, pixels."""
     cell: Tensor
+    """Width and height of a grid cell, pixels."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -69,7 +83,7 @@ class Propagation(nn.Module):
         self.tracker = nn.GRUCell(hidden, hidden)
         mix, step = nn.Linear(seen + last + hidden, hidden), nn.Linear(hidden, 2 * 4)
         if config.inertia:
-            nn.init.normal_(step.weight, std=0.02)  # before anything is learned, an object goes on as it did
+            nn.init.normal_(step.weight, std=0.02)  # an untrained tracker roughly repeats the last move
         self.move = nn.Sequential(mix, nn.CELU(), step)
         self.blend = nn.Linear(CODE + hidden, 2 * what)  # gate, raw std
         # mean and raw std of depth, presence
@@ -86,8 +100,11 @@ class Propagation(nn.Module):
         estimator: Estimator,
         ruler: Ruler | None = None,
     ) -> Propagated:
-        """The posterior: each tracker looks where its object was, or with inertia where it should be by now, and
-        follows it."""
+        """Infer all objects of the state in a new frame (the posterior).
+
+        Each tracker looks at the last place of its object; with `config.inertia`, at the place that results if the
+        object repeats its last move.
+        """
         objects = state.objects
         entered = Entering.of(state)
         inertia = self.config.inertia
@@ -106,7 +123,7 @@ class Propagation(nn.Module):
         fresh = appearance.what_of(code)
         gate, raw = self.blend(torch.cat([code, tracker], -1)).float().chunk(2, -1)
         gate = gate.sigmoid()
-        # What cannot be seen now is remembered.
+        # The gate lets a hidden object keep its last z_what.
         q_what = Normal(gate * fresh.mean + (1 - gate) * objects.z_what, positive(raw))
         z_what = estimator.normal(q_what)
 
@@ -133,7 +150,7 @@ class Propagation(nn.Module):
         estimator: Estimator,
         ruler: Ruler | None = None,
     ) -> tuple[ObjectState, Sprite]:
-        """The prior: each object goes on as its history suggests."""
+        """Sample all objects in the next frame from the prior `transition`; `frame` is (height, width)."""
         sampled = sample_transition(transition, estimator)
         where = self.shift(objects.where, sampled.latent[..., :4], ruler)
         sprite = appearance.draw(sampled.latent[..., 4:-1])
@@ -142,14 +159,17 @@ class Propagation(nn.Module):
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor
     ) -> Float[Tensor, "B K seen"]:
-        """What a tracker sees: the features (and pixels) around a place."""
+        """Return the input of each tracker: the features around a box, and with `config.search` the pixels around it.
+
+        Without `config.attention` every tracker gets the features of the whole frame and the position of its object.
+        """
         cells = self.config.attention_cells
         in_cells = where[..., :2] / self.cell
         if self.config.attention:
             window = torch.cat([in_cells, torch.full_like(in_cells, float(cells))], -1)
             extra = []
         else:
-            # The whole map, the same for every object, which must then be told where it was.
+            # The whole feature map, the same for every object, so its position is an extra input.
             rows, columns = features.shape[-2:]
             whole = torch.stack([torch.full_like(in_cells[..., 0], side) for side in (columns, rows)], -1)
             window = torch.cat([whole / 2, whole], -1)
@@ -163,7 +183,10 @@ class Propagation(nn.Module):
     def shift(
         self, where: Float[Tensor, "B K 4"], z_where: Float[Tensor, "B K 4"], ruler: Ruler | None = None
     ) -> Float[Tensor, "B K 4"]:
-        """An object moves by at most its typical size a frame, and its size stays in range of it."""
+        """Return the boxes after the move z_where.
+
+        An object moves by at most its typical size per frame, and its size stays within `config.size_range` of it.
+        """
         squashed = torch.tanh(z_where)
         typical = at_row(self.typical, where[..., 1], ruler)
         centre = where[..., :2] + typical * squashed[..., :2]
@@ -177,8 +200,11 @@ class Propagation(nn.Module):
         sprite: Sprite,
         frame: tuple[int, int] | torch.Size,
     ) -> ObjectState:
-        """The objects with their new latents. One ends when its presence falls, when there is nothing of it to
-        see any more, or when it has left the view."""
+        """Return the objects with their new boxes and latents, and end some of them.
+
+        An object ends when its presence is not above `config.death_presence`, when its mask is empty, or when its box
+        is outside the frame.
+        """
         inside = touches_frame(where, (frame[0], frame[1]))[..., None]
         stays = (sampled.presence > self.config.death_presence) & sprite.shows & inside
         return replace(

@@ -1,7 +1,9 @@
-"""Objects and background become a frame (paper: Algorithm 3).
+"""Rendering of objects and background into a frame (paper: Algorithm 3).
 
-Colours are premultiplied by their weights, pasted and divided by the pasted weights: the paper's normalised
-gamma, without a canvas per object.
+Colours are multiplied by their weights, pasted, and divided by the sum of the pasted weights. This equals the paper's
+normalised gamma and needs no canvas per object.
+
+Letters: B clips, N objects, H by W pixels, P glimpse side.
 """
 
 from typing import NamedTuple
@@ -16,16 +18,18 @@ from scalor.model.state import ObjectState
 
 
 class Figures(NamedTuple):
-    """Objects as the renderer needs them."""
+    """Objects to be rendered."""
 
     where: Float[Tensor, "B N 4"]
+    """x, y, w, h: centre and size, pixels."""
     presence: Float[Tensor, "B N 1"]
-    """0 for what is not to be drawn."""
+    """z_pres; 0 for objects that are not to be rendered."""
     z_depth: Float[Tensor, "B N 1"]
+    """Smaller is nearer to the camera."""
     sprite: Sprite
 
     def beside(self, other: "Figures") -> "Figures":
-        """Both together in one scene."""
+        """Concatenate the objects of both records, to render them in one scene."""
 
         def cat(one: Tensor, two: Tensor) -> Tensor:
             return torch.cat([one, two], 1)
@@ -39,7 +43,7 @@ class Figures(NamedTuple):
         )
 
     def padded(self, count: int) -> "Figures":
-        """With room for `count` objects; nothing is drawn in the new places."""
+        """Append objects of presence 0, `count` objects in all."""
         missing = count - self.where.shape[1]
         if not missing:
             return self
@@ -50,26 +54,27 @@ class Figures(NamedTuple):
 
 
 def figures(objects: ObjectState, sprite: Sprite, alive: Float[Tensor, "B N 1"] | None = None) -> Figures:
-    """The objects that are alive; hand in `alive` to draw others."""
+    """Return the objects to render: those of `alive` where it is given, otherwise those of `objects.alive`."""
     shown = objects.alive if alive is None else alive
     return Figures(objects.where, objects.presence * shown, objects.z_depth, sprite)
 
 
 class Foreground(NamedTuple):
-    """All objects drawn together."""
+    """All objects rendered together, without a background."""
 
     colour: Float[Tensor, "B 3 H W"]
-    """Colour of the objects at a pixel, weighted by mask, presence and nearness."""
+    """Mean colour of the objects at each pixel, weighted by mask, presence and nearness."""
     mask: Float[Tensor, "B 1 H W"]
-    """M, how far objects cover a pixel, 0 to 1."""
+    """Foreground mask M: how much of each pixel the objects cover, 0 to 1."""
 
 
 def coverage(shown: Figures, frame: tuple[int, int]) -> Float[Tensor, "B 1 H W"]:
-    """The objects' mask M alone."""
+    """Return the foreground mask M of the objects; `frame` is (height, width)."""
     return paste(shown.sprite.mask * shown.presence[..., None, None], shown.where, frame).float().clamp(max=1)
 
 
 def draw(shown: Figures, frame: tuple[int, int]) -> Foreground:
+    """Render all objects; `frame` is (height, width)."""
     opacity = shown.sprite.mask * shown.presence[..., None, None]  # [B, N, 1, P, P]
     weight = opacity * torch.sigmoid(-shown.z_depth)[..., None, None]
     layers = torch.cat([shown.sprite.colour * weight, weight, opacity], 2)  # [B, N, 5, P, P]
@@ -79,6 +84,9 @@ def draw(shown: Figures, frame: tuple[int, int]) -> Foreground:
 
 
 def compose(foreground: Foreground, background: Float[Tensor, "B 3 H W"] | None) -> Float[Tensor, "B 3 H W"]:
-    """The frame; without a background it is black."""
+    """Return the frame M * colour + (1 - M) * background; the background is black where None.
+
+    The paper's Algorithm 3 does not multiply the foreground colour by M, so it renders faint objects at full strength.
+    """
     objects = foreground.mask * foreground.colour
     return objects if background is None else objects + (1 - foreground.mask) * background

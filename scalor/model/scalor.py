@@ -1,6 +1,8 @@
-"""SCALOR: what the world model can do. Modes are methods; each is a loop over time and nothing else.
+"""SCALOR, the world model: tracking, generation, training and likelihood.
 
-The maths of a time step is in `world`; the letters of shapes are told there.
+Each mode is a method with a loop over time. The time step itself is in `scalor.model.world`, which also explains the
+letters of the shapes. With `config.still` a frame has 7 channels (see `scalor.model.frames.check_frames`), also where
+an annotation here says 3.
 """
 
 import math
@@ -29,15 +31,18 @@ from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
-"""Prior probability of a discovery per cell once training has annealed it (paper: toy scenes)."""
+"""Prior probability of a discovery per cell at the end of its annealing (paper: dSprites and MNIST experiments)."""
 FILLED = 0.25
-"""The share of the frame that the objects of a scene from nothing would cover side by side."""
+"""Share of the frame that the objects of a scene generated from scratch would cover if they did not overlap."""
 NEGLIGIBLE = 1e-6
-"""A proposal of so little presence changes nothing that float32 can tell: the CPU does not look at it closely."""
+"""Presence up to which a proposal is skipped when training on the CPU.
+
+A proposal of this presence changes nothing at the precision of float32.
+"""
 
 
 class Rollout(NamedTuple):
-    """A seen or imagined video: its frames, its background and its objects."""
+    """A reconstructed or generated video: its frames in [0, 1], its background and its objects."""
 
     frames: Float[Tensor, "B T 3 H W"]
     background: Float[Tensor, "B T 3 H W"]
@@ -45,14 +50,14 @@ class Rollout(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What tracking remembers from frame to frame."""
+    """State of tracking between frames: the object slots and the memory of the image encoder."""
 
     state: SceneState
     memory: Memory
 
 
 class Dreams(NamedTuple):
-    """Imagined frames, one by one."""
+    """Frames sampled from the prior, one list item per frame."""
 
     frames: list[Float[Tensor, "B 3 H W"]]
     backgrounds: list[Float[Tensor, "B 3 H W"]]
@@ -60,13 +65,18 @@ class Dreams(NamedTuple):
 
 
 def gather_rollout(frames: list[Tensor], backgrounds: list[Tensor], sightings: list[Sighting]) -> Rollout:
+    """Stack frames into a `Rollout`, and warn if slots ran out."""
     warn_of_full_slots(sightings)
     tracks = gather_tracks(sightings, (frames[0].shape[-2], frames[0].shape[-1]))
     return Rollout(torch.stack(frames, 1).clamp(0, 1), torch.stack(backgrounds, 1), tracks)
 
 
 class SCALOR(World, Tracker):
-    """The world model: `track`, `stream`, `generate`, `imagine`, `elbo`, `log_likelihood`."""
+    """The SCALOR world model (Jiang et al., ICLR 2020).
+
+    `track` and `stream` track objects, `reconstruct` and `object_pictures` show how the model renders a video,
+    `generate` and `imagine` sample from the prior, `elbo` and `log_likelihood` are lower bounds on log p(video).
+    """
 
     config: ModelConfig
     reported = (*ElboTerms.__dataclass_fields__, *Activity.__dataclass_fields__)
@@ -79,9 +89,10 @@ class SCALOR(World, Tracker):
         truth: Truth | None = None,
         follow: Callable[..., Seen] | None = None,
     ) -> Bound:
-        """The evidence lower bound as it is trained on, and the lesson's losses where the truth is handed in.
+        """Return the objective of training and the metrics to log.
 
-        A compiled `follow` may stand in for the model's own.
+        With `truth` the supervised losses of `scalor.model.lesson` are computed, too. `follow` replaces `World.follow`,
+        for example by a compiled version.
         """
         if follow is None and not video.is_cuda:
             follow = partial(self.follow, spare_below=NEGLIGIBLE)
@@ -94,7 +105,8 @@ class SCALOR(World, Tracker):
         return Bound(explained.terms.elbo, {**numbers, **lesson.to_dict()}, lesson.total)
 
     def compiled_bound(self) -> BoundFunction:
-        from scalor.model.compiled import CompiledFollow  # only a training compiles
+        """Return `bound` with a compiled `World.follow`."""
+        from scalor.model.compiled import CompiledFollow  # imported here because only training compiles
 
         compiled = CompiledFollow(self)
 
@@ -112,14 +124,29 @@ class SCALOR(World, Tracker):
         clip_object: float = 0.0,
         follow: Callable[..., Seen] | None = None,
     ) -> Explained:
-        """The evidence lower bound; with `cut_gradients` each frame's gradients end at that frame, with `clip_object`
-        no object's place and latents get more than so many times the usual one from the frames after (0: any).
+        """Compute the terms of the evidence lower bound (equation: `scalor.model.elbo`), and the reconstruction.
 
-        The frames of a clip are followed one by one and then explained together. A compiled `follow` may stand in
-        for the model's own.
+        The posterior processes the frames one by one. Rendering and KL terms follow for all frames together.
+
+        Parameters
+        ----------
+        video
+            The frames, in [0, 1].
+        estimator
+            How latents are drawn: `Relaxed` for training, `Exact` for an importance weight, `Mode` for the most likely
+            values.
+        presence_prior
+            Prior probability of a discovery in each cell.
+        cut_gradients
+            Stop gradients between frames. Only those of the priors' RNNs still pass through their hidden states.
+        clip_object
+            Largest norm of the gradient that an object's box, or its latents, get from later frames, in multiples of
+            the geometric mean over the objects of the batch. 0 disables this.
+        follow
+            Replacement for `World.follow`, for example a compiled one.
         """
         clips, frame = video.shape[0], (video.shape[-2], video.shape[-1])
-        # Time first: a frame then lies in memory in the same way whatever the number of frames.
+        # Time first, so that the memory layout of a frame does not depend on the number of frames.
         images = video.transpose(0, 1).contiguous()
         views, _ = self.look(images, self.no_memory(clips, frame, video), cut_gradients)
         follow = follow or self.follow
@@ -134,7 +161,17 @@ class SCALOR(World, Tracker):
     def log_likelihood(
         self, frames: object, samples: int = 10, presence_prior: float = PRESENCE_PRIOR
     ) -> Float[Tensor, " B"]:
-        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        """Estimate log p(video) by an importance-weighted lower bound, nats per clip.
+
+        Parameters
+        ----------
+        frames
+            Floats in [0, 1], [T, 3, H, W] or [B, T, 3, H, W].
+        samples
+            Number of samples per clip. The bound gets tighter with more samples.
+        presence_prior
+            Prior probability of a discovery in each cell.
+        """
         require(samples >= 1, "samples", samples, "at least 1 is needed")
         video = self.receive(frames, minimum=1)
         again = video.repeat(samples, 1, 1, 1, 1)
@@ -143,7 +180,25 @@ class SCALOR(World, Tracker):
 
     @torch.inference_mode()
     def track(self, frames: object, masks: bool = False) -> Tracks:
-        """Every object of every frame ([T, 3, H, W] or [B, T, 3, H, W] in [0, 1]), with its identity."""
+        """Track all objects.
+
+        Parameters
+        ----------
+        frames
+            Numpy array or torch tensor of floats in [0, 1], [T, 3, H, W] or [B, T, 3, H, W], at least 2 frames.
+        masks
+            Also return the visible mask of every object.
+
+        Returns
+        -------
+        Tracks
+            One row for each object and frame.
+
+        Examples
+        --------
+        >>> model = scalor.load("shapes-md")
+        >>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
+        """
         video = self.receive(frames, minimum=2)
         frame = (video.shape[-2], video.shape[-1])
         sightings = [sighting for _, sighting in self.watch(video.unbind(1), masks)]
@@ -152,7 +207,20 @@ class SCALOR(World, Tracker):
 
     @torch.inference_mode()
     def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
-        """Track frame by frame ([3, H, W] each): one `Tracks` a frame, memory that does not grow."""
+        """Track objects frame by frame, in constant memory.
+
+        Parameters
+        ----------
+        frames
+            Numpy arrays or torch tensors [3, H, W] of floats in [0, 1], all of one size.
+        masks
+            Also return the visible mask of every object.
+
+        Yields
+        ------
+        Tracks
+            The objects of one frame.
+        """
         size: tuple[int, int] | None = None
         warned = False
 
@@ -170,13 +238,13 @@ class SCALOR(World, Tracker):
 
     @torch.inference_mode()
     def reconstruct(self, frames: object) -> Rollout:
-        """The frames as the model sees them: reconstruction, background and tracks."""
+        """Return the reconstruction of the frames, with background and tracks."""
         video = self.receive(frames, minimum=1)
         return self.generate(video, observe=video.shape[1], horizon=0)
 
     @torch.inference_mode()
     def object_pictures(self, frames: object) -> Float[Tensor, "B T K 3 P P"]:
-        """Every slot's own picture in every frame, over black; black where the slot is empty."""
+        """Return the picture of the object in each slot and frame, on black; empty slots are black."""
         video = self.receive(frames, minimum=1)
         pictures = []
         for state, _ in self.watch(video.unbind(1)):
@@ -194,10 +262,23 @@ class SCALOR(World, Tracker):
         estimator: Estimator | None = None,
         masks: bool = False,
     ) -> Rollout:
-        """Conditional generation: `observe` frames seen, then `horizon` imagined from the prior.
+        """Reconstruct the first frames and generate the following ones from the prior (conditional generation).
 
-        New objects appear with probability `discovery_rate` per cell and imagined frame. The future is drawn
-        at random; hand in `Mode()` for the most likely one (new objects are always drawn at random).
+        Parameters
+        ----------
+        frames
+            Floats in [0, 1], [T, 3, H, W] or [B, T, 3, H, W]. Frames after the first `observe` are ignored.
+        observe
+            Number of frames that the model observes.
+        horizon
+            Number of frames to generate.
+        discovery_rate
+            Probability of a new object in each cell of each generated frame.
+        estimator
+            How the future is drawn: at random by default, the most likely one with `Mode()`. New objects are always
+            drawn at random.
+        masks
+            Also return the visible mask of every object.
         """
         require(observe >= 1, "observe", observe, "at least 1 frame must be seen")
         require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
@@ -225,10 +306,21 @@ class SCALOR(World, Tracker):
         later_rate: float = 0.0,
         estimator: Estimator | None = None,
     ) -> Rollout:
-        """Generation from scratch: objects from the discovery prior in the first frame, then the prior.
+        """Generate videos from scratch: the first frame from the discovery prior, the following ones from the prior.
 
-        A cell holds an object with probability `discovery_rate` in the first frame, `later_rate` in later ones;
-        None: so that objects would cover about a quarter of the frame.
+        Parameters
+        ----------
+        horizon
+            Number of frames to generate.
+        clips
+            Number of videos B.
+        discovery_rate
+            Probability of an object in each cell of the first frame. By default such that the objects would cover
+            about a quarter of the frame.
+        later_rate
+            Probability of a new object in each cell of later frames.
+        estimator
+            How latents are drawn, at random by default. New objects are always drawn at random.
         """
         require(horizon >= 1, "horizon", horizon, "at least 1 frame must be imagined")
         if discovery_rate is None:
@@ -247,7 +339,7 @@ class SCALOR(World, Tracker):
         estimator: Estimator,
         masks: bool = False,
     ) -> Dreams:
-        """Dream on, one frame for each discovery rate."""
+        """Sample frames from the prior, one for each of the discovery rates `rates`."""
         dreams = Dreams([], [], [])
         for rate in rates:
             state, past, dreamt = self.dream(state, past, frame, rate, estimator)
@@ -259,20 +351,24 @@ class SCALOR(World, Tracker):
         return dreams
 
     def set_proposals(self, count: int) -> None:
-        """Let so many objects appear in one frame after the first. No weight depends on it."""
+        """Set the largest number of proposals in a frame after the first. No weight depends on it."""
         self.config = replace(self.config, proposals=count)
 
     def watch(self, images: Iterable[Tensor], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:
-        """Posterior modes, one frame [B, 3, H, W] at a time. A state is good until the next frame."""
+        """Yield the state and the sighting after each frame [B, 3, H, W], with posterior modes.
+
+        A state is valid only until the next frame.
+        """
         for kept, sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
             yield kept.state, sighting
 
     def begin(self, image: Float[Tensor, "B 3 H W"]) -> Kept:
+        """Return the state of tracking before the first frame."""
         clips, frame = image.shape[0], (image.shape[-2], image.shape[-1])
         return Kept(self.start(clips, image), self.no_memory(clips, frame, image))
 
     def see(self, kept: Kept, image: Float[Tensor, "B 3 H W"], masks: bool = False) -> tuple[Kept, Sighting]:
-        """One frame of tracking."""
+        """Track one frame: return the new state of tracking and the sighting."""
         (view,), memory = self.look(image[None], kept.memory)
         spare_below = None if image.is_cuda else self.config.birth_presence
         seen = self.follow(kept.state, view, Mode(), spare_below)
@@ -280,20 +376,24 @@ class SCALOR(World, Tracker):
         return Kept(seen.state, memory), sighting._replace(turned_away=sighting.turned_away + self.overlooked(seen))
 
     def overlooked(self, seen: Seen) -> Float[Tensor, " B"]:
-        """Cells that wanted a birth beyond those that were looked at closely, where no slot is left for them."""
+        """Count the cells above the birth threshold that got no proposal, in clips without a free slot."""
         wanted = (seen.proposals.presence > self.config.birth_presence).sum(-1)
         full = (seen.state.roster.id >= 0).all(-1)
         return (wanted - seen.proposals.cells.shape[1]).clamp(min=0) * full.float()
 
     def sight(self, state: SceneState, frame: tuple[int, int], masks: bool = False) -> Sighting:
+        """Return what is reported of a state; `frame` is (height, width)."""
         return sight(state, self.appearance.draw(state.objects.z_what), frame, masks)
 
     def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
-        """Frames from outside, checked, on the model's device."""
+        """Check the caller's frames and move them to the model's device."""
         return check_frames(frames, self.config.cell, minimum, self.config.channels).to(next(self.parameters()).device)
 
     def receive_frame(self, frame: object, size: tuple[int, int] | None) -> Float[Tensor, "1 3 H W"]:
-        """One frame of a stream, checked; all frames of a stream have one size."""
+        """Check one frame of a stream and move it to the model's device.
+
+        `size` is the height and width of the frames before, which this frame must have, too.
+        """
         image = check_frame(frame, self.config.cell, self.config.channels)
         if size is not None and image.shape[-2:] != size:
             raise InputError(

@@ -1,4 +1,7 @@
-"""From slots to `Tracks`: the tight box, identity and visible mask of every live object in a frame."""
+"""Conversion of object slots to `Tracks`: the tight box, id and visible mask of every live object in a frame.
+
+Letters: B clips, K slots, H by W pixels, P glimpse side.
+"""
 
 import warnings
 from typing import NamedTuple
@@ -17,18 +20,22 @@ from scalor.tracks import Tracks
 
 
 class Sighting(NamedTuple):
-    """One frame of B clips, slot by slot; an id of -1 marks an empty slot."""
+    """The slots of one frame of B clips, as reported to users. An id of -1 marks an empty slot."""
 
     id: Int[Tensor, "B K"]
     box: Float[Tensor, "B K 4"]
+    """x0, y0, x1, y1 around the mask, pixels."""
     presence: Float[Tensor, "B K"]
     discovered: Bool[Tensor, "B K"]
+    """True in the first frame of a track."""
     turned_away: Float[Tensor, " B"]
-    """Objects found for which there was no free slot."""
+    """Number of detections that were dropped because no slot was free."""
     masks: Bool[Tensor, "B K H W"] | None
+    """Visible mask of each object, where asked for."""
 
 
 def sight(state: SceneState, sprite: Sprite, frame: tuple[int, int], masks: bool) -> Sighting:
+    """Return the sighting of a state; `frame` is (height, width), and `masks` asks for visible masks."""
     objects = state.objects
     return Sighting(
         state.roster.id,
@@ -41,7 +48,11 @@ def sight(state: SceneState, sprite: Sprite, frame: tuple[int, int], masks: bool
 
 
 def visible_masks(shown: Figures, frame: tuple[int, int]) -> Bool[Tensor, "B K H W"]:
-    """The pixels that show each object: its mask is on, and no nearer object covers it."""
+    """Return the pixels that show each object.
+
+    A pixel shows an object where its opacity (mask times presence) is above 0.5 and no other object has a higher weight
+    (opacity times nearness).
+    """
     b, k = shown.where.shape[:2]
     opacity = shown.sprite.mask * shown.presence[..., None, None]
     near = torch.sigmoid(-shown.z_depth)[..., None, None]
@@ -53,7 +64,7 @@ def visible_masks(shown: Figures, frame: tuple[int, int]) -> Bool[Tensor, "B K H
 
 
 def warn_of_full_slots(sightings: list[Sighting]) -> bool:
-    """Warn when objects were found for which there was no room; whether that was so."""
+    """Warn if detections were dropped because all slots were taken. Return whether there were any."""
     turned_away = float(torch.stack([s.turned_away for s in sightings]).sum())
     if turned_away:
         warnings.warn(
@@ -66,7 +77,10 @@ def warn_of_full_slots(sightings: list[Sighting]) -> bool:
 
 
 def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame: int = 0) -> Tracks:
-    """The rows of all live objects, sorted by clip, frame and id."""
+    """Return the `Tracks` of all live objects, sorted by clip, frame and id.
+
+    `sightings` are consecutive frames, the first of which has the number `first_frame`. `size` is (height, width).
+    """
     ids = torch.stack([s.id for s in sightings], 1).cpu().numpy()  # [B, T, K]
     clip, frame, slot = np.nonzero(ids >= 0)
     order = np.lexsort((ids[clip, frame, slot], frame, clip))

@@ -1,7 +1,9 @@
-"""What is remembered between frames: K object slots per clip, and who is who.
+"""The state between frames: K object slots per clip, and the id of the object in each slot.
 
-An object keeps its slot from birth to death, and ids come from a counter that never goes back. Shapes are
-static, so a time step needs no loop over clips or objects and no look at a value on the host.
+An object keeps its slot from birth to death. Ids come from a counter that only increases, so no id is used twice.
+Shapes are static: a time step needs no loop over clips or objects and reads no value back to the host.
+
+Letters: B clips, K slots, D proposals, N objects.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -16,21 +18,22 @@ from scalor.nn.gradients import even
 
 @dataclass(frozen=True)
 class ObjectState:
-    """N objects of B clips. Values of an object that is not alive mean nothing and influence nothing."""
+    """N objects in each of B clips. Values in empty slots (`alive` is 0) have no meaning and no effect."""
 
     where: Float[Tensor, "B N 4"]
-    """x, y, w, h: centre and size, pixels."""
+    """Box as (x, y, w, h): centre and size, pixels."""
     latent: Float[Tensor, "B N latents"]
-    """z_where, z_what and z_depth side by side, so that one operation serves all three."""
+    """z_where (4), z_what and z_depth (1), concatenated so that one operation handles all three."""
     presence: Float[Tensor, "B N 1"]
+    """z_pres: 0 or 1, a relaxed value in between, or a probability, depending on the estimator."""
     tracker: Float[Tensor, "B N tracker"]
     """Hidden state of the posterior's tracker RNN."""
     alive: Float[Tensor, "B N 1"]
-    """1 for an object, 0 for an empty slot."""
+    """1 where the slot holds an object, 0 where it is empty."""
 
     @property
     def z_where(self) -> Float[Tensor, "B N 4"]:
-        """The latent behind the last move: displacement in x and y, then size."""
+        """Return the latent of the last move: displacement in x and y, then width and height, all before tanh."""
         return self.latent[..., :4]
 
     @property
@@ -43,17 +46,20 @@ class ObjectState:
 
     @staticmethod
     def empty(clips: int, slots: int, latents: int, tracker: int, like: Tensor) -> "ObjectState":
+        """Return `slots` empty slots per clip, on the device of `like`."""
+
         def zeros(width: int) -> Tensor:
             return torch.zeros(clips, slots, width, device=like.device, dtype=torch.float32)
 
-        where = zeros(4) + 1  # a positive size keeps the arithmetic on dead slots finite
+        where = zeros(4) + 1  # a positive size keeps the arithmetic on empty slots finite
         return ObjectState(where, zeros(latents), zeros(1), zeros(tracker), zeros(1))
 
     def first(self, count: int) -> "ObjectState":
+        """Return the first `count` slots."""
         return ObjectState(*(getattr(self, field.name)[:, :count] for field in fields(self)))
 
     def padded(self, count: int) -> "ObjectState":
-        """With empty slots after the last, `count` in all."""
+        """Return this state with empty slots appended, `count` slots in all."""
         clips, slots, latents = self.latent.shape
         if slots == count:
             return self
@@ -61,28 +67,31 @@ class ObjectState:
         return self.unpack(torch.cat([self.pack(), empty.pack()], 1))
 
     def pack(self) -> Float[Tensor, "B N F"]:
-        """All fields side by side, so that choosing among objects is one operation."""
+        """Concatenate all fields, so that selecting objects is one operation."""
         return torch.cat([getattr(self, field.name) for field in fields(self)], -1)
 
     def unpack(self, packed: Float[Tensor, "B M F"]) -> "ObjectState":
-        """The inverse of `pack`, with this record's widths."""
+        """Split a tensor made by `pack` into fields of the same widths as this record's."""
         widths = [getattr(self, field.name).shape[-1] for field in fields(self)]
         return ObjectState(*packed.split(widths, -1))
 
     def detach(self) -> "ObjectState":
+        """Return a copy without gradient history."""
         return ObjectState(*(getattr(self, field.name).detach() for field in fields(self)))
 
 
 @dataclass(frozen=True)
 class Roster:
-    """Who sits in which slot, and the next free number."""
+    """The id of the object in each slot, and the next unused id."""
 
     id: Int[Tensor, "B K"]
-    """-1 for an empty slot."""
+    """Id of the object in the slot; -1 for an empty slot."""
     next_id: Int[Tensor, " B"]
+    """Id of the next object that is born in the clip."""
 
     @staticmethod
     def empty(clips: int, slots: int, like: Tensor) -> "Roster":
+        """Return a roster without objects, on the device of `like`."""
         return Roster(
             torch.full((clips, slots), -1, device=like.device, dtype=torch.int64),
             torch.zeros(clips, device=like.device, dtype=torch.int64),
@@ -91,22 +100,23 @@ class Roster:
 
 @dataclass(frozen=True)
 class SceneState:
-    """The slots after a frame's births and deaths; its size does not depend on how many frames have passed."""
+    """The slots after the births and deaths of a frame. Its size does not grow with the number of frames."""
 
     objects: ObjectState
     roster: Roster
     discovered: Bool[Tensor, "B K"]
-    """Slots filled in the last frame."""
+    """True for slots whose object was born in the last frame."""
     turned_away: Float[Tensor, " B"]
-    """Births of the last frame that found no free slot."""
+    """Number of births in the last frame that were dropped because no slot was free."""
     fresh: bool = False
-    """Whether no frame has been seen yet."""
+    """True before the first frame."""
 
     def detach(self) -> "SceneState":
+        """Return a copy whose objects have no gradient history."""
         return replace(self, objects=self.objects.detach())
 
     def evened(self, times: float) -> "SceneState":
-        """Itself; see `even` for its gradients. With 0 they are as they are."""
+        """Return the same values; clip each object's gradient in the backward pass (see `even`); 0 disables this."""
         if times == 0:
             return self
         objects = self.objects
@@ -115,24 +125,36 @@ class SceneState:
         )
 
     def occupied(self) -> "SceneState":
-        """Without the empty slots after the last object of any clip. Reads on the host."""
+        """Drop the slots after the last one that is occupied in any clip; keep at least one. Reads ids on the host."""
         seats = (self.roster.id >= 0).any(0).nonzero()
         count = int(seats[-1]) + 1 if len(seats) else 1
         return replace(self, objects=self.objects.first(count), discovered=self.discovered[:, :count])
 
 
 def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
-    """Seat the newborn (those alive among the proposals, best first) on the free slots, in order.
+    """Put newborn objects into the free slots, in order, and give them new ids.
 
-    `roster` knows all slots; `kept` may leave out empty ones at the end.
+    Parameters
+    ----------
+    kept
+        The propagated objects; `alive` is 0 for those that ended. Empty slots at the end may be missing.
+    roster
+        The ids of all K slots before this frame.
+    newborn
+        The proposals, most present first; `alive` marks the births. Births beyond the free slots are dropped.
+
+    Returns
+    -------
+    SceneState
+        All K slots after the frame. `turned_away` counts the dropped births of each clip.
     """
     slots = kept.padded(roster.id.shape[1])
     occupied = slots.alive[..., 0] > 0.5
     born = newborn.alive[..., 0] > 0.5
     births = born.sum(-1, keepdim=True)
-    seat = (~occupied).cumsum(-1) - 1  # a free slot's place in the queue of free slots
+    seat = (~occupied).cumsum(-1) - 1  # index of a free slot among the free slots
     filled = ~occupied & (seat < births)
-    place = born.cumsum(-1) - 1  # a newborn's place in the queue for them
+    place = born.cumsum(-1) - 1  # index of a newborn among the newborn
     match = born[:, None, :] & (place[:, None, :] == seat[..., None])  # [B, K, D]
     source = match.to(torch.int8).argmax(-1)
     packed = newborn.pack()
@@ -149,15 +171,19 @@ def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
 
 
 SAME_PLACE = 0.5
-"""Two boxes with at least this intersection over union are at one place."""
+"""Smallest intersection over union of two boxes that count as being at the same place."""
 SAME_LOOK = 0.1
-"""Two z_what with at most this mean squared difference look alike; strangers differ by 1 to 2 (docs/log.md)."""
+"""Largest mean squared difference between two z_what that count as the same appearance.
+
+The z_what of different objects differ by 1 to 2 (docs/log.md).
+"""
 
 
 def end_duplicates(state: SceneState) -> SceneState:
-    """Of two objects at one place that look alike, the younger ends: two trackers have met on one object.
+    """End the younger of two objects that have the same place and the same appearance.
 
-    An object that passes behind another one is safe: its remembered looks differ.
+    Such a pair means that two slots follow one object. The younger object is the one with the higher id. An object
+    that passes behind another one does not end, because its remembered z_what differs.
     """
     objects, roster = state.objects, state.roster
     box = corners(objects.where)  # [B, K, 4]

@@ -1,10 +1,14 @@
-"""One step in time: `follow` a frame (the posterior: it is seen) or `dream` on (the prior: nothing is seen).
+"""One time step of SCALOR: `follow` infers a frame with the posterior, `dream` samples a frame from the prior.
 
-What must go from frame to frame is kept short: `follow` finds and follows objects and no more. Drawing, the
-background, the priors and the costs are asked for all frames at once when the loop over time is over (`elbo`),
-and tracking does not ask for them at all.
+The paper writes one step of the generative process (Section 3.1) as propagation, discovery, background transition and
+rendering; the posterior (Section 3.2) has the same order.
 
-Letters: B clips, T frames, K slots, D proposals, Gh by Gw cells, H by W pixels, P glimpse side.
+Little has to run frame by frame: `follow` only propagates and discovers objects. Rendering, the background, the priors
+and the KL terms are computed for all frames together after the loop over time (`scalor.model.elbo`). Tracking does not
+compute them at all.
+
+Letters: B clips, T frames, K slots, D proposals, G = Gh by Gw cells, F feature channels, H by W pixels, P glimpse side,
+C channels (3; with `config.still` 7 in a video and 6 in `View.image`).
 """
 
 from collections.abc import Sequence
@@ -30,50 +34,57 @@ from scalor.nn.distributions import Estimator, Normal
 
 
 class View(NamedTuple):
-    """A frame as the networks see it."""
+    """The part of the posterior's input for one frame that does not depend on the objects."""
 
     image: Float[Tensor, "B C H W"]
-    """Its colours, or where there is a still scene how they differ from it and from grey."""
+    """Colours in [0, 1]. With `config.still`: colours minus the background, then colours minus 0.5."""
     features: Float[Tensor, "B F Gh Gw"]
+    """Output of the image encoder."""
     cells: Float[Tensor, "B G F"]
-    """The features as discovery wants them."""
+    """Output of `Discovery.prepare`."""
     ruler: Ruler | None = None
-    """Where the camera stands still."""
+    """Size of objects at each row; None without `config.still`."""
 
 
 class Seen(NamedTuple):
-    """What the posterior made of a frame: all that is needed to draw it, and to charge for it, later."""
+    """Result of the posterior for one frame: all that rendering and the KL terms need later."""
 
     following: Following | None
-    """None in the first frame: there was nothing to follow."""
+    """The propagated objects; None in the first frame."""
     proposals: Proposals
     shown: Figures
+    """Objects to render: the propagated ones, then the proposals."""
     state: SceneState
-    """After the frame."""
+    """State after the frame."""
     background_noise: Float[Tensor, "B bg"]
-    """Set aside because noise is dealt out by frame; zero where the estimator takes modes."""
+    """Noise for sampling z_bg later; zeros with `Mode`.
+
+    It is drawn here because the estimator's noise is split by frame.
+    """
 
 
 class Past(NamedTuple):
-    """What the priors remember of the frames before."""
+    """State of the priors after the previous frames."""
 
     objects: Float[Tensor, "B K prior"]
+    """Hidden state of the transition prior in each slot."""
     background: BackgroundMemory | None
+    """State of the background's prior; None where the background is not modelled."""
     still: Float[Tensor, "B 3 H W"] | None = None
-    """The scene behind the objects, where the camera stands still,"""
+    """The given background; None without `config.still` and before the first frame."""
     ruler: Ruler | None = None
-    """and how large they are at each row."""
+    """Size of objects at each row; None without `config.still` and before the first frame."""
 
 
 class Dreamt(NamedTuple):
-    """An imagined frame."""
+    """A frame sampled from the prior."""
 
     picture: Float[Tensor, "B 3 H W"]
     background: Float[Tensor, "B 3 H W"] | None
 
 
 class World(nn.Module):
-    """The four modules, and how a frame takes the world from one state to the next."""
+    """The networks of SCALOR, and its time step with the posterior and with the prior."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -85,7 +96,7 @@ class World(nn.Module):
         self.background = Background(config) if config.background else None
 
     def start(self, clips: int, like: Tensor) -> SceneState:
-        """Nothing seen yet."""
+        """Return the state before the first frame, on the device of `like`."""
         config = self.config
         return SceneState(
             ObjectState.empty(clips, config.slots, config.latents, config.tracker_dim, like),
@@ -96,22 +107,37 @@ class World(nn.Module):
         )
 
     def no_memory(self, clips: int, frame: tuple[int, int], like: Tensor) -> Memory:
-        """What the image encoder remembers before the first frame."""
+        """Return the memory of the image encoder before the first frame."""
         return self.encoder.empty(clips, self.grid(frame), like)
 
     def no_past(self, clips: int, like: Tensor) -> Past:
-        """What the priors remember before the first frame."""
+        """Return the state of the priors before the first frame."""
         background = self.background.empty(clips, like) if self.background else None
         return Past(self.propagation.prior.empty(clips, self.config.slots, like), background)
 
     def look(
         self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
     ) -> tuple[list[View], Memory]:
-        """All that can be seen without knowing of any object, and what is remembered after it."""
+        """Compute the part of the posterior's input that does not depend on objects, for T frames together.
+
+        Parameters
+        ----------
+        frames
+            The frames, in [0, 1]; for the channels see `scalor.model.frames.check_frames`.
+        memory
+            Memory of the image encoder before the first of these frames.
+        cut_gradients
+            Stop gradients of the memory at each frame.
+
+        Returns
+        -------
+        tuple[list[View], Memory]
+            One view for each frame, and the memory after the last one.
+        """
         rulers: Sequence[Tensor | None] = [None] * len(frames)
         if self.config.still:
             colours, still, rows = frames.split([3, 3, 1], 2)
-            # Around zero: with the brightness of a whole scene in every weight's way, the memory saturates.
+            # Centre the inputs around zero: with the brightness of the whole scene in them the memory saturates.
             frames = torch.cat([colours - still, colours - 0.5], 2)
             rulers = read_ruler(rows).unbind()
         features, memory = self.encoder(frames, memory, cut_gradients)
@@ -119,10 +145,19 @@ class World(nn.Module):
         return [View(*view) for view in zip(frames, features, cells, rulers, strict=True)], memory
 
     def follow(self, state: SceneState, view: View, estimator: Estimator, spare_below: float | None = None) -> Seen:
-        """The posterior: propagate, discover what is not explained, join.
+        """Infer one frame with the posterior: propagate objects, discover new ones, put them into free slots.
 
-        `spare_below` leaves out empty slots, and proposals of a presence below it. The price is a look at values
-        on the host, which the CPU has for nothing.
+        Parameters
+        ----------
+        state
+            The state after the previous frame.
+        view
+            The frame, from `look`.
+        estimator
+            How latents are drawn.
+        spare_below
+            Where given, skip the empty slots at the end and the proposals whose presence is not above this value. This
+            reads values on the host, which costs nothing on the CPU.
         """
         if spare_below is not None:
             state = state.occupied()
@@ -155,7 +190,24 @@ class World(nn.Module):
     def dream(
         self, state: SceneState, past: Past, frame: tuple[int, int], discovery_rate: float, estimator: Estimator
     ) -> tuple[SceneState, Past, Dreamt]:
-        """The prior: the world goes on unseen."""
+        """Sample the next frame from the prior.
+
+        Parameters
+        ----------
+        state, past
+            State of the objects and of the priors after the previous frame.
+        frame
+            Height and width, pixels.
+        discovery_rate
+            Probability of a new object in each cell.
+        estimator
+            How latents are drawn. New objects are always drawn at random.
+
+        Returns
+        -------
+        tuple[SceneState, Past, Dreamt]
+            The states after the new frame, and the frame.
+        """
         propagated, memory = None, past.objects
         if not state.fresh:
             entered = Entering.of(state)
@@ -179,18 +231,21 @@ class World(nn.Module):
         return after, Past(memory, behind, past.still, past.ruler), Dreamt(compose(foreground, background), background)
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
-        """How many normal and uniform numbers a clip needs for a frame, at most."""
+        """Return the largest number of normal and of uniform random numbers that a clip needs for one frame."""
         config, (rows, columns) = self.config, self.grid(frame)
         background = config.background_dim if self.background else 0
         return (config.slots + config.proposals) * config.latents + background, config.slots + rows * columns
 
     def seat(self, state: SceneState, kept: ObjectState, newborn: ObjectState) -> SceneState:
-        """Births take their slots."""
+        """Put newborn objects into free slots and, with `config.end_duplicates`, end duplicates."""
         after = join(kept, state.roster, newborn)
         return end_duplicates(after) if self.config.end_duplicates else after
 
     def proposal_count(self, state: SceneState, frame: tuple[int, int]) -> int:
-        """All slots may fill in the first frame; later only a few objects appear at once."""
+        """Return the number of proposals D, at most one per cell.
+
+        In the first frame there are enough for all slots. Later only a few objects appear at once.
+        """
         rows, columns = self.grid(frame)
         return min(self.config.slots if state.fresh else self.config.proposals, rows * columns)
 
@@ -200,19 +255,21 @@ class World(nn.Module):
         discovered: tuple[ObjectState, Sprite],
         entered: Float[Tensor, "B K 1"],
     ) -> Figures:
-        """The followed and the proposed together, each drawn by its presence alone.
+        """Return the objects to render: propagated objects and proposals, each weighted by its presence alone.
 
-        A proposal too weak to be born and an object that ends in this very frame are drawn too: otherwise the
-        picture could never call for more of them. `entered` says which slots held an object before the frame.
+        Proposals that are too weak to be born and objects that end in this frame are rendered, too. Otherwise the
+        reconstruction error could not give their presence a gradient. `entered` is 1 where a slot held an object before
+        the frame.
         """
         new, sprite = discovered
         proposed = figures(new, sprite, torch.ones_like(new.alive))
         return figures(*propagated, entered).beside(proposed) if propagated else proposed
 
     def grid(self, frame: tuple[int, int]) -> tuple[int, int]:
+        """Return the rows and columns of cells of a frame (height, width)."""
         return frame[0] // self.config.cell[0], frame[1] // self.config.cell[1]
 
 
 def read_ruler(channel: Float[Tensor, "*T B 1 H W"]) -> Float[Tensor, "*T B H"]:
-    """The sizes that a frame's last channel tells, row by row."""
+    """Return the size of objects at each row, in multiples of the typical size, from the last channel of the frames."""
     return FULL * channel[..., 0, :, 0]

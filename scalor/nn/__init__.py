@@ -1,1 +1,1 @@
-"""What every system is made of: distributions, gradients, records of tensors, and what a system must offer."""
+"""Parts shared by all systems: distributions, gradient clipping, tensor records, schedules, compiling, interface."""

@@ -1,7 +1,7 @@
-"""A module, compiled for the GPU.
+"""Compilation of a module for the GPU.
 
-Its weights travel as one vector: over T frames their gradients are then added up with one kernel a frame, where
-some sixty tensors would take one each. Compiled kernels are kept in torch's cache folder for the next run.
+The weights are passed as one vector. So their gradients over T frames are summed with one kernel per frame, instead of
+one for each of some sixty tensors. Torch keeps compiled kernels in its cache folder for the next run.
 """
 
 from collections.abc import Iterable
@@ -13,27 +13,28 @@ from torch.func import functional_call
 
 
 class Compiled:
-    """Callable: what a module does, with the weights that `weights()` gathers once for all frames of a step.
+    """Compiled module; call it with the vector of weights and the inputs of the module.
 
-    The module takes tensors and records of them, so that all that is drawn or annealed comes from outside; a number is
-    compiled in.
+    `weights` gathers the vector once for all frames of a training step. Noise and annealed values must be inputs, and
+    must be tensors or records of tensors, because a Python number is compiled in as a constant.
     """
 
     def __init__(self, module: nn.Module, used: Iterable[nn.Parameter]) -> None:
         self.module, wanted = module, set(used)
         self.parameters = {name: p for name, p in module.named_parameters() if p in wanted}
-        # Two graphs a setting, the first frame's and the later ones'; many settings may train side by side.
+        # Each setting needs two graphs (first frame, later frames), and many settings may train side by side.
         torch._dynamo.config.recompile_limit = 64
         self.compiled = torch.compile(self.plain, fullgraph=True, dynamic=False, options={"combo_kernels": True})
 
     def weights(self) -> Tensor:
+        """Return all weights that the module uses, as one vector."""
         return torch.cat([parameter.flatten() for parameter in self.parameters.values()])
 
     def __call__(self, weights: Tensor, *inputs: Any) -> Any:
         return self.compiled(weights, *inputs)
 
     def plain(self, weights: Tensor, *inputs: Any) -> Any:
-        """What is compiled."""
+        """Run the module with these weights; this is the function that is compiled."""
         parts = weights.split([parameter.numel() for parameter in self.parameters.values()])
         named = {
             name: part.view(parameter.shape)

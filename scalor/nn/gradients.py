@@ -1,12 +1,12 @@
-"""Gradients that are kept from running away.
+"""Functions that change gradients in the backward pass only.
 
-**From later frames.** Where an object will be depends on where it was looked for, and that on where it was: a loop
-through the picture. For most objects it settles. For a few it does not, and their gradients grow from frame to frame
-until they are all there is of a step (docs/log.md, "one object's gradient"). So no object may have far more of it than
-objects usually have.
+**Clipping per object** (`even`). The place of an object depends on where the tracker looked for it, and that place
+depends on the place before. This recurrence is stable for most objects. For a few it is not: their gradients grow from
+frame to frame and dominate the training step (docs/log.md, "one object's gradient"). So each object's gradient is
+clipped to a multiple of the geometric mean over objects.
 
-**Against a limit.** What is kept within a limit by a tanh, and pushed against it for long, ends where no gradient leads
-back from. A wall stops the push instead.
+**Clamping to a limit** (`walled`). A tanh that keeps a number within a limit saturates: after a long push against the
+limit there is no gradient that leads back. `walled` clamps instead, and zeroes only the gradient that pushes outward.
 """
 
 from typing import Any
@@ -17,13 +17,18 @@ from torch import Tensor
 
 
 def even(values: Float[Tensor, "B N F"], times: float) -> Float[Tensor, "B N F"]:
-    """The same values. Backwards, an object's gradient is cut to so many times the usual one: the geometric mean over
-    all objects of the batch that have any."""
+    """Return the same values; clip the gradient of each object in the backward pass.
+
+    The norm of an object's gradient is limited to `times` the geometric mean of the norms of all objects in the batch
+    whose gradient is not zero.
+    """
     evened: Tensor = Even.apply(values, times)  # type: ignore[no-untyped-call]
     return evened
 
 
 class Even(torch.autograd.Function):
+    """Autograd function of `even`."""
+
     @staticmethod
     def forward(ctx: Any, values: Tensor, times: float) -> Tensor:
         ctx.times = times
@@ -40,12 +45,18 @@ class Even(torch.autograd.Function):
 
 
 def walled(numbers: Tensor, limit: float) -> Tensor:
-    """Numbers within a limit either way. A loss can pull one back from there, and cannot push it further."""
+    """Clamp numbers to [-limit, limit].
+
+    In the backward pass, the gradient of a number at the limit or beyond is zero where gradient descent would push the
+    number outward, and unchanged where it would pull the number back.
+    """
     kept: Tensor = Walled.apply(numbers, limit)  # type: ignore[no-untyped-call]
     return kept
 
 
 class Walled(torch.autograd.Function):
+    """Autograd function of `walled`."""
+
     @staticmethod
     def forward(ctx: Any, numbers: Tensor, limit: float) -> Tensor:
         ctx.save_for_backward(numbers)

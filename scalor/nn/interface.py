@@ -1,4 +1,4 @@
-"""What a system must offer to be trained, saved and evaluated like every other.
+"""Interface of a system (SCALOR or a baseline) for training, saving and evaluation.
 
 Letters: B clips, T frames, H by W pixels.
 """
@@ -17,32 +17,35 @@ from scalor.tracks import Tracks
 
 
 class Annealed(NamedTuple):
-    """What changes during training, as it is at one step."""
+    """Scheduled values at one training step."""
 
     temperature: Float[Tensor, ""]
-    """Of relaxed presences."""
+    """Temperature of relaxed presence."""
     presence_prior: Float[Tensor, ""]
-    """Probability of a discovery."""
+    """Prior probability of a discovery."""
     cut_gradients: bool
-    """Whether gradients end at each frame."""
+    """True where gradients between frames are cut."""
     clip_object: float = 0.0
-    """If not: how many times the usual one the gradient of an object's place and latents from later frames may be; 0:
-    any. It stays the same all the time."""
+    """Largest gradient that an object's place and latents get from later frames, in multiples of the usual gradient.
+
+    The usual gradient is the geometric mean over the objects of a batch (`scalor.nn.gradients.even`). 0 disables this.
+    It has no effect where `cut_gradients` is True. It is constant during training.
+    """
 
 
 class Bound(NamedTuple):
-    """What a training step climbs, and what it writes down besides."""
+    """The objective to maximise, and the metrics to log."""
 
     elbo: Float[Tensor, " B"]
-    """Nats a clip. Its gradient is the one that is followed, so it may be an estimator's own."""
+    """Nats per clip. Training follows the gradient of this value, so a system may use a special gradient estimator."""
     numbers: dict[str, Float[Tensor, " B"]]
-    """By the names in `Model.reported`, and those of the lesson where there is one."""
+    """Metrics by name: those in `Model.reported`, and the supervised losses where there are any."""
     lesson: Float[Tensor, " B"] | None = None
-    """Losses against the truth, per clip and frame, where it was handed in."""
+    """Supervised loss of each clip, as a mean over frames; None where no truth was given."""
 
 
 class BoundFunction(Protocol):
-    """Compute the bound that is trained on; with the `truth` of the clips also the lesson's losses."""
+    """Function that computes the training objective, and the supervised losses where `truth` is given."""
 
     def __call__(
         self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
@@ -50,60 +53,82 @@ class BoundFunction(Protocol):
 
 
 class Film(Protocol):
-    """A seen or imagined video."""
+    """A reconstructed or generated video."""
 
     @property
     def frames(self) -> Float[Tensor, "B T 3 H W"]: ...
 
 
 class TrackedFilm(Film, Protocol):
-    """A seen or imagined video, and the objects in it."""
+    """A reconstructed or generated video, and the objects in it."""
 
     @property
     def tracks(self) -> Tracks: ...
 
 
 class Model(nn.Module, ABC):
-    """Any system. Its training is a function of video, noise and annealed values alone, without a look at a value on
-    the host: a GPU captures it as one graph."""
+    """Base class of all systems.
+
+    The training objective is a function of video, noise and annealed values only, and it reads no value back to the
+    host. So a training step can be captured as a CUDA graph.
+    """
 
     config: SystemConfig
+    """Settings of the system."""
     run: Config[Any] | None = None
-    """The whole configuration of the run that its weights were loaded from, if they were."""
+    """Full configuration of the run from which the weights were loaded; None if they were not loaded."""
     reported: tuple[str, ...]
-    """Names of the numbers that a training step reports."""
+    """Names of the metrics that a training step reports."""
 
     @abstractmethod
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
-        """How many normal and uniform numbers a clip needs for a frame, at most."""
+        """Return the largest number of normal and of uniform random numbers that a clip needs for one frame."""
 
     @abstractmethod
     def bound(
         self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
     ) -> Bound:
-        """The lower bound on the log-likelihood that is trained on; `truth` is for systems that take lessons."""
+        """Compute the training objective, a lower bound on the log-likelihood.
+
+        `truth` is used only by systems with supervised losses.
+        """
 
     def compiled_bound(self) -> BoundFunction:
-        """`bound` as a GPU runs it fastest; here nothing is compiled."""
+        """Return the fastest version of `bound` on a GPU. The base class compiles nothing."""
         return self.bound
 
     @abstractmethod
     def reconstruct(self, frames: object) -> Film:
-        """The frames as the model sees them."""
+        """Return the reconstruction of the frames."""
 
     @abstractmethod
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
     ) -> Film:
-        """`observe` frames seen, then `horizon` imagined: drawn at random, with `Mode()` the most likely ones."""
+        """Reconstruct the first frames and generate the following ones.
+
+        Parameters
+        ----------
+        frames
+            Floats in [0, 1], [T, 3, H, W] or [B, T, 3, H, W].
+        observe
+            Number of frames that the model observes.
+        horizon
+            Number of frames to generate.
+        estimator
+            How the future is drawn: at random by default, the most likely one with `Mode()`.
+        """
 
     @abstractmethod
     def log_likelihood(self, frames: object, samples: int = 10) -> Float[Tensor, " B"]:
-        """Importance-weighted lower bound on log p(video), nats per clip; it rises with `samples`."""
+        """Estimate log p(video) by an importance-weighted lower bound, nats per clip.
+
+        The bound gets tighter with more `samples` per clip.
+        """
 
 
 class Tracker(Model):
-    """A system that knows objects."""
+    """Base class of systems that represent and track objects."""
 
     @abstractmethod
     def reconstruct(self, frames: object) -> TrackedFilm: ...
@@ -115,12 +140,23 @@ class Tracker(Model):
 
     @abstractmethod
     def log_likelihood(self, frames: object, samples: int = 10, presence_prior: float = 1e-4) -> Float[Tensor, " B"]:
-        """With the prior probability of a discovery that training ended with."""
+        """Estimate log p(video) by an importance-weighted lower bound, nats per clip.
+
+        `presence_prior` is the prior probability of a discovery; pass the value at the end of training.
+        """
 
     @abstractmethod
     def track(self, frames: object, masks: bool = False) -> Tracks:
-        """Every object of every frame ([T, 3, H, W] or [B, T, 3, H, W] in [0, 1]), with its identity."""
+        """Track all objects.
+
+        Parameters
+        ----------
+        frames
+            Numpy array or torch tensor of floats in [0, 1], [T, 3, H, W] or [B, T, 3, H, W].
+        masks
+            Also return the visible mask of every object.
+        """
 
     @abstractmethod
     def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
-        """Track frame by frame ([3, H, W] each): one `Tracks` a frame."""
+        """Track objects frame by frame ([3, H, W] each, floats in [0, 1]). Yield one `Tracks` per frame."""

@@ -1,4 +1,4 @@
-"""Records of tensors: dataclasses and named tuples, also of such records."""
+"""Operations on records of tensors: dataclasses and named tuples, possibly nested."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def together(records: list[R]) -> R:
-    """T records of B clips as one record of T * B clips, frame after frame."""
+    """Concatenate T records of B clips to one record of T * B clips, frame after frame."""
     first: Any = records[0]
     if isinstance(first, Tensor):
         return torch.cat(records)  # type: ignore[arg-type, return-value]
@@ -26,7 +26,7 @@ def together(records: list[R]) -> R:
 
 
 def alike(records: list[R], key: Callable[[R], K]) -> dict[K, list[R]]:
-    """Records by what must be the same for them to go together."""
+    """Group records by a key, for example a shape that must be the same for `together`."""
     groups: dict[K, list[R]] = {}
     for record in records:
         groups.setdefault(key(record), []).append(record)
@@ -34,14 +34,14 @@ def alike(records: list[R], key: Callable[[R], K]) -> dict[K, list[R]]:
 
 
 def tensors(record: object) -> list[Tensor]:
-    """All tensors of a record, in its order."""
+    """Return all tensors of a record, in the order of its fields."""
     if isinstance(record, Tensor):
         return [record]
     return [tensor for part in parts(record) for tensor in tensors(part)]
 
 
 def copied(record: R) -> R:
-    """The same record with tensors of its own."""
+    """Return the same record with every tensor cloned."""
     if isinstance(record, Tensor):
         return cast(R, record.clone())
     own = [copied(part) for part in parts(record)]
@@ -49,6 +49,7 @@ def copied(record: R) -> R:
 
 
 def parts(record: object) -> list[object]:
+    """Return the fields of a record; an empty list for anything else."""
     if isinstance(record, tuple):
         return list(record)
     if is_dataclass(record):

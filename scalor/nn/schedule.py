@@ -1,4 +1,4 @@
-"""What changes during training, as pure functions of the step."""
+"""Training schedules as pure functions of the step: learning rate, temperature, presence prior, sequence length."""
 
 import math
 from dataclasses import dataclass
@@ -9,18 +9,25 @@ from scalor.nn.distributions import log_odds
 
 @dataclass(frozen=True)
 class Anneals:
-    """The values in force at one step."""
+    """The scheduled values at one step."""
 
     learning_rate: float
     temperature: float
+    """Gumbel temperature of relaxed presence."""
     presence_prior: float
+    """Prior probability of a discovery per cell."""
     length: int
-    """Frames in a training sequence."""
+    """Number of frames in a training sequence."""
     cut_gradients: bool
-    """Whether gradients end at each frame."""
+    """True where gradients between frames are cut."""
 
 
 def anneals(train: TrainConfig, step: int) -> Anneals:
+    """Return the scheduled values at a step.
+
+    The temperature changes linearly. The presence prior changes linearly in log-odds. The learning rate is constant and
+    falls linearly to zero over the last `train.cooldown` steps.
+    """
     first, last, steps = train.temperature
     temperature = first + (last - first) * progress(step, steps)
     first, last, steps = train.presence_prior
@@ -32,9 +39,10 @@ def anneals(train: TrainConfig, step: int) -> Anneals:
 
 
 def sigmoid(logit: float) -> float:
+    """Return the probability of a logit."""
     return 1 / (1 + math.exp(-logit))
 
 
 def progress(step: int, steps: int) -> float:
-    """0 at the first step, 1 from `steps` on."""
+    """Return the progress of a schedule: 0 at the first step, 1 from `steps` on."""
     return min(1.0, step / steps) if steps else 1.0

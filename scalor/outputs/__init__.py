@@ -1,4 +1,4 @@
-"""What tracking a video leaves behind: tables, masks, videos, pictures and a page about them."""
+"""Result files of a tracked video: tables, masks, videos, pictures and a report."""
 
 from scalor.outputs.converting import to_supervision
 from scalor.outputs.folder import FILES, ResultFolder, Summary

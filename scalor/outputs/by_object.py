@@ -1,7 +1,7 @@
-"""Paths of objects: rows come in frame by frame and are given back object by object, in constant memory.
+"""Paths of objects: rows are added frame by frame and returned object by object, in constant memory.
 
-Rows are collected in a block. A full block is sorted by object, keeping the order in time, and put away into a file;
-in the end all sorted blocks are merged.
+This is an external merge sort. Rows are collected in a block. A full block is sorted by object, keeping the order in
+time, and appended to a file. At the end all sorted blocks are merged.
 """
 
 from collections.abc import Iterator
@@ -17,24 +17,27 @@ from scalor.outputs.frame import SeenFrame
 
 ROW = np.dtype([("id", "<i8"), ("frame", "<i8"), ("seconds", "<f8"), ("x", "<f8"), ("y", "<f8")])
 BLOCK = 2**17
-"""Rows held in memory: some 5 MB."""
+"""Number of rows held in memory, about 5 MB."""
 
 Piece = tuple[int, np.ndarray]
-"""An id and some of its rows, in the order of time."""
+"""An id and some of its rows, in time order."""
 
 
 @dataclass(frozen=True)
 class Life:
-    """An object from the first to the last sight of it."""
+    """Summary of one track, from the first to the last frame in which the object was seen."""
 
     id: int
     first: float
+    """Time of the first frame, in seconds."""
     last: float
+    """Time of the last frame, in seconds."""
     frames: int
+    """Number of frames in which the object was seen."""
     length: float
-    """Of its path, in pixels: straight from each place it was seen at to the next."""
+    """Length of the path in pixels: the sum of the straight lines between successive positions."""
     end: tuple[float, float]
-    """x and y where it was last seen."""
+    """x and y of the last position, in pixels."""
 
     @property
     def seconds(self) -> float:
@@ -42,7 +45,7 @@ class Life:
 
 
 class ObjectPaths:
-    """Rows of frames in the order of time, kept in memory or, when they are many, in the file `spill`."""
+    """Rows of frames in time order, kept in memory or, when they exceed one block, in the file `spill`."""
 
     def __init__(self, spill: Path, block: int = BLOCK) -> None:
         self.spill = spill
@@ -52,6 +55,7 @@ class ObjectPaths:
         self._spilled = 0
 
     def add(self, frame: SeenFrame) -> None:
+        """Add the objects of the next frame."""
         tracks = frame.tracks
         rows = np.empty(len(tracks), ROW)
         rows["id"], rows["frame"], rows["seconds"] = tracks.id, frame.index, frame.seconds
@@ -69,23 +73,24 @@ class ObjectPaths:
                 self._filled = 0
 
     def objects(self) -> Iterator[tuple[int, Iterator[np.ndarray]]]:
-        """Each object's id with its rows, piece by piece; finish one object before asking for the next."""
+        """Yield each object's id with its rows in pieces; consume all pieces before asking for the next object."""
         blocks = [self._spilled_pieces(number) for number in range(self._spilled)]
         newest = _pieces(_by_id(self._block[: self._filled]))
-        # Equal ids come out in the order of the blocks, which is that of time.
+        # Equal ids keep the order of the blocks, which is time order.
         for number, pieces in groupby(merge(*blocks, newest, key=itemgetter(0)), key=itemgetter(0)):
             yield number, (rows for _, rows in pieces)
 
     def _spilled_pieces(self, number: int) -> Iterator[Piece]:
+        """Yield the pieces of one block in the file."""
         size = len(self._block)
-        step = max(1, size // self._spilled)  # of all blocks together no more than one is in memory
+        step = max(1, size // self._spilled)  # so all blocks together hold at most one block in memory
         for start in range(0, size, step):
             offset = (number * size + start) * ROW.itemsize
             yield from _pieces(np.fromfile(self.spill, ROW, count=min(step, size - start), offset=offset))
 
 
 def life_of(number: int, pieces: Iterator[np.ndarray]) -> Life:
-    """What became of an object, from its rows."""
+    """Summarise a track from its rows."""
     first, last, frames, length = np.inf, -np.inf, 0, 0.0
     end = np.empty((0, 2))
     for rows in pieces:
@@ -98,12 +103,13 @@ def life_of(number: int, pieces: Iterator[np.ndarray]) -> Life:
 
 
 def _by_id(rows: np.ndarray) -> np.ndarray:
+    """Sort rows by id, keeping the order in time."""
     ordered: np.ndarray = rows[np.argsort(rows["id"], kind="stable")]
     return ordered
 
 
 def _pieces(rows: np.ndarray) -> Iterator[Piece]:
-    """Rows sorted by id, cut where the id changes."""
+    """Split rows that are sorted by id where the id changes."""
     cuts = [0, *(np.flatnonzero(np.diff(rows["id"])) + 1).tolist(), len(rows)]
     for start, stop in pairwise(cuts):
         if stop > start:

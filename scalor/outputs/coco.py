@@ -1,4 +1,4 @@
-"""`masks.json`: every object's pixels in every frame, as a COCO data set, written as the video goes by."""
+"""Write `masks.json`: the visible mask of every object in every frame, as a COCO data set, frame by frame."""
 
 import json
 import shutil
@@ -13,7 +13,11 @@ from scalor.outputs.frame import SeenFrame
 
 
 class CocoFile:
-    """Annotations go straight into the file; the list of images waits in a second one and is appended at the end."""
+    """A COCO data set that is written frame by frame.
+
+    Annotations are written directly to the file. The list of images is written to a second file, which is appended at
+    the end and deleted.
+    """
 
     def __init__(self, path: Path, facts: Mapping[str, object]) -> None:
         self.path = path
@@ -31,6 +35,7 @@ class CocoFile:
         return self
 
     def add(self, frame: SeenFrame) -> None:
+        """Write the image and the annotations of a frame, whose tracks must hold masks."""
         height, width = frame.tracks.size
         image = {"id": frame.index, "file_name": f"frame_{frame.index:06d}", "width": width, "height": height}
         self._images.write(_item(self.images, image))
@@ -64,4 +69,5 @@ class CocoFile:
 
 
 def _item(place: int, item: dict[str, Any]) -> str:
+    """Format item number `place` of a JSON list."""
     return f"{',' if place else ''}\n{json.dumps(item)}"

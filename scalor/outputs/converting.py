@@ -1,4 +1,4 @@
-"""Tracks as other libraries hold them."""
+"""Convert tracks to the types of other libraries."""
 
 from importlib import import_module
 from typing import Any
@@ -10,9 +10,18 @@ from scalor.tracks import Tracks
 
 
 def to_supervision(tracks: Tracks) -> Any:
-    """The tracks of one frame as `supervision.Detections`, for its annotators, zones and counters.
+    """Convert the tracks of one frame to `supervision.Detections`, for its annotators, zones and counters.
 
-    Boxes are xyxy in pixels, confidence is presence, every class is 0, and tracker ids count from 1 as in result files.
+    Parameters
+    ----------
+    tracks : Tracks
+        Tracks of a single frame, such as `tracks.select(tracks.frame == 0)`.
+
+    Returns
+    -------
+    supervision.Detections
+        Boxes are xyxy in pixels. The confidence is the presence. Every class is 0. Tracker ids count from 1 as in
+        result files.
     """
     try:
         supervision = import_module("supervision")

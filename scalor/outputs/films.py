@@ -1,4 +1,4 @@
-"""Videos of the results: `overlay.mp4` with boxes, ids and trails, `labels.mp4` with every object in its colour."""
+"""Frames of the result videos: `overlay.mp4` (boxes, ids and trails) and `labels.mp4` (each object in its colour)."""
 
 from collections import deque
 from dataclasses import replace
@@ -14,13 +14,18 @@ from scalor.visual.colors import colors_of
 from scalor.visual.overlay import MASK_STRENGTH, TARGET_SIDE, overlay
 
 TRAIL_SECONDS = 1.0
+"""Length of trails in seconds, within the limits below."""
 SHORTEST_TRAIL, LONGEST_TRAIL = 8, 60
-"""Frames: a slow video still shows where things go, a fast one does not drown in lines."""
+"""Smallest and largest length of trails in frames.
+
+Trails must show motion at low frame rates, and must not clutter the picture at high ones.
+"""
 STILL_WIDTH = 640
+"""Largest width of a still picture in the report, in pixels."""
 
 
 class OverlayFilm:
-    """Frames with boxes, ids and fading trails; only the frames that trails reach back to are remembered."""
+    """Frames with boxes, ids and fading trails; only tracks of the frames that trails reach back to are kept."""
 
     def __init__(self, fps: float) -> None:
         self.trails = min(max(round(TRAIL_SECONDS * fps), SHORTEST_TRAIL), LONGEST_TRAIL)
@@ -28,8 +33,9 @@ class OverlayFilm:
         self._count = 0
 
     def draw(self, frame: SeenFrame) -> UInt8[np.ndarray, "h w 3"]:
+        """Draw the next frame with its tracks."""
         tracks = frame.tracks
-        # Trails count the frames that were tracked, of which the original may have more in between.
+        # Trails are counted in tracked frames; with a stride, the original has more frames in between.
         now = np.full(len(tracks), self._count)
         self._recent.append(replace(tracks, frame=now, masks=None))
         picture = frame.picture if tracks.masks is None else _tinted(frame)
@@ -40,14 +46,17 @@ class OverlayFilm:
 
 
 def label_picture(frame: SeenFrame) -> UInt8[np.ndarray, "h w 3"]:
-    """Every object's pixels in its colour on black, as large as `overlay` makes its pictures."""
+    """Return every object's pixels in its colour on black, enlarged as `overlay` enlarges its pictures."""
     picture: np.ndarray = _palette(frame)[frame.owner]
     scale = max(1, round(TARGET_SIDE / max(picture.shape[:2])))
     return picture.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 class Stills:
-    """A few pictures spread over a video of unknown length: when there are too many, every second one goes."""
+    """A few pictures spread over a video of unknown length.
+
+    When too many are held, every second one is dropped and the spacing is doubled.
+    """
 
     def __init__(self, wanted: int = 6) -> None:
         self.wanted = wanted
@@ -56,22 +65,23 @@ class Stills:
         self._count = 0
 
     def add(self, picture: UInt8[np.ndarray, "h w 3"], seconds: float) -> None:
+        """Count the next picture of the video, and keep it if the spacing selects it."""
         if self._count % self._every == 0:
             if len(self._kept) == 2 * self.wanted:
                 self._kept = self._kept[::2]
                 self._every *= 2
-            # Twice `wanted` is even, so the frame at hand is a multiple of the new spacing, too.
+            # 2 * `wanted` is even, so the number of this frame is a multiple of the new spacing as well.
             self._kept.append((seconds, jpeg(picture, STILL_WIDTH)))
         self._count += 1
 
     def chosen(self) -> list[tuple[float, bytes]]:
-        """Seconds and JPEG files of `wanted` pictures, or of as many as there are."""
+        """Return the time in seconds and the JPEG file of `wanted` pictures, or of all if there are fewer."""
         places = np.linspace(0, len(self._kept) - 1, min(self.wanted, len(self._kept)))
         return [self._kept[round(place)] for place in places]
 
 
 def jpeg(picture: UInt8[np.ndarray, "h w 3"], widest: int) -> bytes:
-    """The picture as a JPEG file no wider than `widest`."""
+    """Encode the picture as a JPEG file of at most `widest` pixels in width."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -86,11 +96,12 @@ def jpeg(picture: UInt8[np.ndarray, "h w 3"], widest: int) -> bytes:
 
 
 def _palette(frame: SeenFrame) -> UInt8[np.ndarray, "rows 3"]:
-    """The colour of each value of `frame.owner`: black, then one per row."""
+    """Return the colour of each value of `frame.owner`: black, then one per row."""
     return np.concatenate([np.zeros((1, 3), np.uint8), colors_of(frame.tracks.id)])
 
 
 def _tinted(frame: SeenFrame) -> UInt8[np.ndarray, "H W 3"]:
+    """Return the picture with each object's pixels blended with its colour."""
     picture = frame.picture.copy()
     shown = frame.owner > 0
     tint = _palette(frame)[frame.owner[shown]]

@@ -1,4 +1,4 @@
-"""`ResultFolder`: the one door to all result files of a video."""
+"""`ResultFolder`: the writer of all result files of a video."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -43,40 +43,55 @@ FILES = {
     "counts.png": "objects in view over time",
     "trajectories.png": "the paths of all objects over a picture of the scene",
 }
-"""Everything a result folder may hold, with what is in it."""
+"""Every file that a result folder may hold, with the description that the report shows."""
 LONGEST = 10
-"""Tracks in the report's table."""
+"""Number of tracks in the report's table of longest tracks."""
 EMBEDDED_WIDTH = 1280
-"""Pixels of the trajectories inside the report."""
+"""Largest width, in pixels, of the trajectories picture inside the report."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a result folder holds."""
+    """Summary of the contents of a result folder."""
 
     folder: Path
     frames: int
     objects: int
-    """How many different ones."""
+    """Number of different objects."""
     rows: int
-    """Objects summed over frames."""
+    """Number of objects, summed over frames."""
     files: tuple[Path, ...]
 
 
 class ResultFolder:
-    """Result files of one video, written as it goes by, in memory that does not grow with its length.
+    """Writer of the result files of one video, frame by frame, in memory that does not grow with its length.
 
+    It is a context manager. The files appear together when the block ends without an error. Until then, and if the
+    block fails, the folder keeps its earlier files.
+
+    Parameters
+    ----------
+    path : str or Path
+        Folder for the results. It is created if necessary.
+    size : tuple of int
+        Height and width of the original video.
+    fps : float
+        Frames per second of the original video.
+    stride : int
+        Number of original frames per frame added.
+    masks : bool
+        Whether to write masks as well. All tracks must then hold masks.
+    scene : array, optional
+        Picture to draw paths on, such as the background. By default, the first frame.
+    facts : mapping, optional
+        Origin of the results (video, command, weights, date), for the report and masks.json.
+
+    Examples
+    --------
     >>> with ResultFolder("tracked", size=(480, 640), fps=25) as results:
     ...     for frame, tracks in ...:
     ...         results.add(frame.picture, frame.seconds, frame.index, tracks)
     >>> results.summary.objects
-
-    The files appear together when the block ends well. Until then, and if it fails, the folder keeps what it had.
-
-    size: height and width of the original video. fps: its frames per second; `stride` of them go by per frame added.
-    masks: also write every object's pixels; all tracks must then hold masks.
-    scene: a picture to draw paths on, such as the background; otherwise the first frame.
-    facts: where the results come from (video, command, weights, date), for the report and masks.json.
     """
 
     def __init__(
@@ -101,13 +116,13 @@ class ResultFolder:
         self.scene = scene
         self.facts = dict(facts or {})
         self.health: Health | None = None
-        """How far the tracks can be trusted, for the report; it may be set until the block ends."""
+        """Health of the tracks, for the report: how far they can be trusted. Set it before the block ends."""
         self._stack = ExitStack()
         self._summary: Summary | None = None
 
     @property
     def summary(self) -> Summary:
-        """What was written, once the block has ended."""
+        """Summary of the files; available after the block has ended."""
         assert self._summary is not None, "the results are not complete yet"
         return self._summary
 
@@ -115,7 +130,8 @@ class ResultFolder:
         with ExitStack() as stack:
             partial = stack.enter_context(replacing_together(self.folder, FILES))
             self._partial = partial
-            # Closed in reverse order: first the files below, then `_finish` adds its own, then all take their places.
+            # The stack is closed in reverse order: first the files below are closed, then `_finish` adds its own, then
+            # all files are moved into place.
             stack.push(self._finish)
             self._paths = ObjectPaths(partial / "rows")
             self._film = OverlayFilm(self.fps)
@@ -143,10 +159,19 @@ class ResultFolder:
         self._stack.__exit__(kind, error, trace)
 
     def add(self, picture: UInt8[np.ndarray, "H W 3"], seconds: float, index: int, tracks: Tracks) -> None:
-        """The next frame: its picture, its time and number in the original video, and the tracks seen in it.
+        """Add the next frame.
 
-        `tracks` are those of this frame alone, in pixels of the original video, with ids from 0 as a model gives
-        them; in the files ids count from 1. Their own frame number is not looked at: a model counts what it was shown.
+        Parameters
+        ----------
+        picture : array
+            The frame in the original video.
+        seconds : float
+            Time of the frame in the original video.
+        index : int
+            Number of the frame in the original video, from 0.
+        tracks : Tracks
+            Tracks of this frame only, in pixels of the original video, with ids from 0 as models return them. In the
+            files, ids count from 1. `tracks.frame` is ignored, because a model counts only the frames it was given.
         """
         self._check(picture, index, tracks)
         frame = SeenFrame(picture, seconds, index, replace(tracks, id=tracks.id + 1, masks=self._masks_of(tracks)))
@@ -171,6 +196,7 @@ class ResultFolder:
         return tracks.masks if self.masks else None
 
     def _check(self, picture: np.ndarray, index: int, tracks: Tracks) -> None:
+        """Raise InputError for a frame that cannot be added."""
         if picture.dtype != np.uint8 or picture.shape != (*self.size, 3):
             raise InputError(
                 f"picture {index} is {picture.dtype} of shape {list(picture.shape)}: give uint8 {[*self.size, 3]}."
@@ -191,7 +217,7 @@ class ResultFolder:
             raise InputError(f"masks is true but the tracks at frame {index} hold none: ask for masks when tracking.")
 
     def _finish(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        """What can only be written when the whole video is known."""
+        """Write the files that need the whole video, unless the block failed: pictures, napari table and report."""
         if kind is not None:
             return
         partial = self._partial
@@ -228,7 +254,7 @@ class ResultFolder:
         self._summary = Summary(self.folder, self._frames, objects, self._paths.rows, placed)
 
     def _follow(self, trajectories: Trajectories) -> tuple[int, list[Life]]:
-        """Go through all objects once, writing and drawing their paths: how many there are, and the longest."""
+        """Write and draw the paths of all objects in one pass; return their number and the longest tracks."""
         count = 0
 
         def lives() -> Iterator[Life]:

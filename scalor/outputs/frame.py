@@ -1,4 +1,4 @@
-"""`SeenFrame`: a picture of the video with what was found in it, as every writer of results takes it."""
+"""`SeenFrame`: a frame of the video with its tracks, the input of every writer of results."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,19 +11,19 @@ from scalor.tracks import Tracks
 
 @dataclass(frozen=True)
 class SeenFrame:
-    """One frame of the video. In result files objects count from 1, so here, too: 0 is the background."""
+    """One frame of the video with its tracks. As in result files, ids count from 1 and 0 is the background."""
 
     picture: UInt8[np.ndarray, "H W 3"]
     seconds: float
     index: int
-    """Its number in the original video, from 0."""
+    """Number of the frame in the original video, from 0."""
     tracks: Tracks
 
     @cached_property
     def owner(self) -> Int[np.ndarray, "H W"]:
-        """For each pixel the row of `tracks` that it shows, counted from 1; 0 where there is none.
+        """For each pixel, the row of `tracks` that is visible there, counted from 1; 0 for the background.
 
-        Where masks overlap, the later row, which is the newer object, lies on top.
+        Where masks overlap, the later row is on top. It belongs to the newer object.
         """
         owner = np.zeros(self.tracks.size, np.int32)
         if self.tracks.masks is not None:
@@ -34,13 +34,13 @@ class SeenFrame:
 
     @property
     def labels(self) -> Int[np.ndarray, "H W"]:
-        """For each pixel the id of the object that it shows; 0 where there is none."""
+        """For each pixel, the id of the object that is visible there; 0 for the background."""
         labels: np.ndarray = np.concatenate([[0], self.tracks.id])[self.owner]
         return labels
 
 
 def extent(mask: Bool[np.ndarray, "H W"]) -> tuple[slice, slice]:
-    """The rows and columns that hold all of a mask."""
+    """Return the smallest range of rows and of columns that contains all of a mask."""
     rows = np.flatnonzero(mask.any(axis=1))
     if not len(rows):
         return slice(0, 0), slice(0, 0)

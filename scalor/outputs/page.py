@@ -1,4 +1,4 @@
-"""`report.html`: what was found, on one page that needs nothing but itself."""
+"""`report.html`: the results on one self-contained page."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -66,28 +66,31 @@ code { font: 0.875em ui-monospace, "DejaVu Sans Mono", monospace; }
 
 @dataclass(frozen=True)
 class Report:
-    """What the page tells."""
+    """Contents of the report."""
 
     facts: Mapping[str, object]
-    """Where the results come from: video, command, weights, date and the like, in the order they are shown."""
+    """Origin of the results (video, command, weights, date and so on), in display order."""
     size: tuple[int, int]
+    """Height and width of the video."""
     frames: int
     objects: int
+    """Number of different objects."""
     rows: int
+    """Number of objects, summed over frames."""
     seconds: tuple[float, float]
-    """Of the first and of the last frame."""
+    """Times of the first and of the last frame."""
     longest: Sequence[Life]
     stills: Sequence[tuple[float, bytes]]
-    """Seconds and JPEG files."""
+    """Time in seconds and JPEG file of each picture."""
     trajectories: bytes
-    """A JPEG file."""
+    """JPEG file of the trajectories picture."""
     counts: bytes | None
-    """A PNG file, where a plot could be drawn."""
+    """PNG file of the counts plot, or None if it could not be drawn."""
     files: Mapping[str, str]
-    """What is in each file."""
+    """Description of each file, by file name."""
     notes: Sequence[str] = ()
     health: Health | None = None
-    """How far the tracks can be trusted, where it was watched."""
+    """Health of the tracks: how far they can be trusted. None if it was not measured."""
 
     def to_html(self) -> str:
         title = f"Objects in {Path(str(self.facts['video'])).name}" if "video" in self.facts else "Objects found"
@@ -197,7 +200,7 @@ class Report:
 
 
 def clock(seconds: float) -> str:
-    """7.25 as 0:07.2, and hours where there are any."""
+    """Format seconds as minutes and seconds, such as 0:07.2 for 7.25, with hours if there are any."""
     tenths = int(10 * seconds + 1e-6)
     minutes, rest = divmod(tenths, 600)
     hours, minutes = divmod(minutes, 60)
@@ -205,8 +208,10 @@ def clock(seconds: float) -> str:
 
 
 def hexadecimal(number: int) -> str:
+    """Return the colour of an object id as a CSS colour."""
     return "#" + bytes(colors_of(np.array(number))).hex()
 
 
 def data_uri(file: bytes, kind: str) -> str:
+    """Return an image file of the given kind, such as "png", as a data URI."""
     return f"data:image/{kind};base64,{b64encode(file).decode('ascii')}"

@@ -1,4 +1,4 @@
-"""Pictures of a whole video: `trajectories.png` with every path over the scene, `counts.png` with counts over time."""
+"""Pictures of a whole video: `trajectories.png` (every path over the scene) and `counts.png` (counts over time)."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,16 +12,16 @@ from scalor.visual.colors import colors_of
 from scalor.visual.plots import Line, Panel, save_plot
 
 SMALLEST, LARGEST = 960, 1920
-"""Pixels of the longer side of `trajectories.png`."""
+"""Smallest and largest length of the longer side of `trajectories.png`, in pixels."""
 FINE = 2
-"""Paths are drawn this many times as large and then made smaller, which smooths their edges."""
+"""Supersampling factor: paths are drawn this many times larger and then reduced, which smooths their edges."""
 DIMMED = 0.45
-"""What is left of the scene's brightness under the paths."""
+"""Brightness of the scene under the paths, as a fraction of the original."""
 INK = (16, 16, 16)
 
 
 class Trajectories:
-    """Paths, each in the colour of its object, over a dim grey picture of the scene; a dot where each ends."""
+    """Paths over a darkened grey picture of the scene, each in the colour of its object with a dot at its end."""
 
     def __init__(self, scene: UInt8[np.ndarray, "H W 3"]) -> None:
         try:
@@ -39,7 +39,7 @@ class Trajectories:
         self.thickness = max(2, round(max(size) / 350))
 
     def add(self, number: int, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        """Draw an object's path; its rows, as `ObjectPaths.objects` gives them, are passed on."""
+        """Draw an object's path; yield its rows unchanged, as `ObjectPaths.objects` returns them."""
         color = tuple(colors_of(np.array(number)).tolist())
         end = np.empty((0, 2))
         for rows in pieces:
@@ -51,13 +51,13 @@ class Trajectories:
         self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=color, outline=INK, width=FINE)
 
     def _thinned(self, points: Float[np.ndarray, "P 2"]) -> Float[np.ndarray, "p 2"]:
-        """Without the steps that stay within the line's own thickness: things at rest would take long to draw."""
+        """Drop points that move by less than the line's thickness, because objects at rest would take long to draw."""
         cells = np.floor(2 * points / self.thickness)
         moved = (cells[1:] != cells[:-1]).any(axis=1)
         return points[np.concatenate([[True], moved[:-1], [True]])] if len(points) > 2 else points
 
     def label(self, lives: Iterable[Life]) -> None:
-        """Write ids at the ends of paths."""
+        """Write the ids of these objects at the ends of their paths."""
         from PIL import ImageFont
 
         size = 10 * self.thickness
@@ -66,17 +66,18 @@ class Trajectories:
             text = str(life.id)
             left, top, right, bottom = font.getbbox(text, stroke_width=FINE)
             x, y = self.scale * life.end[0] + 2.5 * self.thickness, self.scale * life.end[1] - size / 2
-            # Objects leave at the rims, where a number would leave with them.
+            # Many paths end at the edge of the picture; the number must stay inside.
             x = min(max(x, -left), self._image.width - right)
             y = min(max(y, -top), self._image.height - bottom)
             color = tuple(colors_of(np.array(life.id)).tolist())
             self._draw.text((x, y), text, fill=color, font=font, stroke_width=FINE, stroke_fill=INK)
 
     def picture(self) -> UInt8[np.ndarray, "h w 3"]:
+        """Return the picture, reduced by the supersampling factor."""
         size = (max(1, self._image.width // FINE), max(1, self._image.height // FINE))
         return np.asarray(self._image.resize(size))
 
 
 def draw_counts(path: Path, seconds: list[float], objects: list[float]) -> None:
-    """Objects in view over time, as a plot."""
+    """Write a plot of the objects in view over time to a .png file."""
     save_plot(path, [[Panel("seconds", "objects", [Line("objects in view", seconds, objects)])]], inches=(5.2, 2.4))

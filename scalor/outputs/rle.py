@@ -1,7 +1,9 @@
-"""COCO's run-length masks: lengths of runs down the columns, zeros first, as a string of 6-bit characters.
+"""Run-length encoding of masks in COCO's compressed text format.
 
-A count is written as its difference from the count two before (runs of neighbouring columns are alike), five bits
-to a character, the lowest first. Bit 5 says that more follow, bit 4 of the last one is the sign.
+A mask is represented by the lengths of its runs down the columns, zeros first. The lengths (counts) are written as a
+string of 6-bit characters. From the fourth on, a count is written as its difference from the count two before, because
+runs of neighbouring columns are similar. A character holds five bits of a number, the lowest first. Its bit 5 says that
+more characters follow. Bit 4 of the last character is the sign.
 """
 
 from collections.abc import Sequence
@@ -16,12 +18,12 @@ FIVE_BITS, SIGN, MORE = 0x1F, 0x10, 0x20
 
 
 def encode(mask: Bool[np.ndarray, "H W"]) -> str:
-    """A mask as the `counts` of a COCO segmentation."""
+    """Encode a mask as the `counts` of a COCO segmentation."""
     return to_text(runs(mask).tolist())
 
 
 def decode(text: str, size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
-    """The mask of height and width `size` that `encode` wrote."""
+    """Decode text that `encode` returned to a mask of height and width `size`."""
     counts = from_text(text)
     values = np.arange(len(counts)) % 2 == 1
     height, width = size
@@ -30,13 +32,13 @@ def decode(text: str, size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
 
 
 def runs(mask: Bool[np.ndarray, "H W"]) -> Int[np.ndarray, " R"]:
-    """Lengths of runs down the columns, zeros and ones by turns, zeros first (perhaps none)."""
+    """Return the lengths of runs down the columns, alternately of zeros and ones, zeros first (possibly none)."""
     rows, columns = extent(mask)
     down = mask[rows, columns].T  # [columns, rows]
     edges = np.diff(np.pad(down, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     offset = mask.shape[0] * np.arange(columns.start, columns.stop)[:, None] + np.arange(edges.shape[1]) + rows.start
     starts, ends = offset[edges == 1], offset[edges == -1]
-    # A run that reaches the foot of a column goes on at the head of the next.
+    # Join a run that reaches the bottom of a column with the run at the top of the next column.
     apart = np.flatnonzero(starts[1:] != ends[:-1])
     starts, ends = np.append(starts[:1], starts[apart + 1]), np.append(ends[apart], ends[-1:])
     borders = np.stack([starts, ends], axis=1).ravel()
@@ -45,6 +47,7 @@ def runs(mask: Bool[np.ndarray, "H W"]) -> Int[np.ndarray, " R"]:
 
 
 def to_text(counts: Sequence[int]) -> str:
+    """Encode counts as COCO's text."""
     characters = []
     for place, count in enumerate(counts):
         rest = count - counts[place - 2] if place > 2 else count
@@ -59,6 +62,7 @@ def to_text(counts: Sequence[int]) -> str:
 
 
 def from_text(text: str) -> list[int]:
+    """Decode counts from COCO's text."""
     counts: list[int] = []
     value = shift = 0
     for character in text.encode("ascii"):

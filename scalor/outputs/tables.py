@@ -1,7 +1,7 @@
-"""Tables: `tracks.csv`, `tracks_mot.txt`, `tracks_napari.csv`, `counts.csv` and, with pyarrow, `tracks.parquet`.
+"""Write tables: `tracks.csv`, `tracks_mot.txt`, `tracks_napari.csv`, `counts.csv` and, with pyarrow, `tracks.parquet`.
 
-All but napari's, which is sorted by object, are written as the video goes by. Coordinates are pixels of the original
-video; pixel i covers [i, i + 1).
+All are written frame by frame, except `tracks_napari.csv`, which is sorted by object. Coordinates are pixels of the
+original video; pixel i covers [i, i + 1).
 """
 
 import csv
@@ -20,11 +20,11 @@ from scalor.outputs.frame import SeenFrame
 
 COLUMNS = ("frame", "seconds", "id", "x0", "y0", "x1", "y1", "x", "y", "confidence", "discovered")
 ROW_GROUP = 2**16
-"""Rows that a parquet file gets at once."""
+"""Number of rows written to a parquet file at once."""
 
 
 class TrackTables:
-    """The text files, one line per object and frame, and the count of objects in each frame."""
+    """The text tables `tracks.csv` and `tracks_mot.txt` (a line per object and frame) and `counts.csv` (per frame)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,10 +58,11 @@ class TrackTables:
 
 
 class ParquetTable:
-    """The columns of `tracks.csv`, in full precision."""
+    """The table `tracks.parquet`: the columns of `tracks.csv` in full precision."""
 
     @staticmethod
     def available() -> bool:
+        """Return whether pyarrow is installed."""
         return find_spec("pyarrow") is not None
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +84,7 @@ class ParquetTable:
         times = [np.full(len(tracks), frame.index), np.full(len(tracks), frame.seconds)]
         self._waiting.append(dict(zip(COLUMNS, times + values, strict=True)))
         self._rows += len(tracks)
-        # Frames without objects wait, too, so they count.
+        # Frames without objects are held in memory as well, so the number of frames is limited, too.
         if self._rows >= ROW_GROUP or len(self._waiting) >= ROW_GROUP:
             self._flush()
 
@@ -105,9 +106,9 @@ class ParquetTable:
 
 
 def mean_counts(path: Path, frames: int, points: int = 1000) -> tuple[list[float], list[float]]:
-    """Seconds and objects in view from `counts.csv`, in at most `points` points; the file is read as a stream.
+    """Read `counts.csv` as a stream; return times in seconds and objects in view, in at most `points` points.
 
-    Of a video with more frames than that, each point is the mean of equally many frames.
+    If the video has more frames, each point is the mean over the same number of frames; the last may have fewer.
     """
     each = ceil(frames / points)
     sums = np.zeros((ceil(frames / each), 3))
@@ -119,9 +120,9 @@ def mean_counts(path: Path, frames: int, points: int = 1000) -> tuple[list[float
 
 
 def write_napari(file: TextIO, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The lines of one object in `tracks_napari.csv`; its rows are passed on.
+    """Write the lines of one object to `tracks_napari.csv`; yield its rows unchanged.
 
-    In napari whole numbers are the middles of pixels, for us their upper left corners.
+    In napari, whole numbers are the centres of pixels; here they are the upper left corners.
     """
     for rows in pieces:
         for number, t, y, x in zip(rows["id"], rows["frame"], rows["y"], rows["x"], strict=True):

@@ -1,7 +1,7 @@
-"""`labels.tif`: a label map per frame, losslessly, as the pages of one file that grows page by page.
+"""Write `labels.tif`: one lossless label map per frame, as the pages of one file, page by page.
 
-The file is a BigTIFF, whose offsets of 64 bits allow any length. A page is written once and never read again: after
-its pixels comes its directory, and the directory before it learns where it lies.
+The file is a BigTIFF, whose 64-bit offsets allow any length. A page is written once and never read again. Its pixels
+are followed by its directory. The offset of the directory is then written into the previous directory.
 """
 
 import struct
@@ -13,15 +13,18 @@ import numpy as np
 from jaxtyping import Integer
 
 SHORT, LONG, TEXT, LONG8 = 3, 4, 2, 16
+"""TIFF codes of field types."""
 FIRST_DIRECTORY = 8
-"""Where in the file the offset of the first directory stands."""
+"""Position in the file of the offset of the first directory."""
 DEFLATE = 8
+"""TIFF code of the compression."""
 BLACK_IS_ZERO = 1
+"""TIFF code of the photometric interpretation."""
 LARGEST_SHORT = 2**16 - 1
 
 
 class LabelTiff:
-    """Pages of 16 bits; a page with an id beyond 65,535 has 32."""
+    """A file of label maps. Pages have 16 bits per pixel, or 32 if they hold an id above 65,535."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,7 +37,7 @@ class LabelTiff:
         return self
 
     def add(self, labels: Integer[np.ndarray, "H W"], description: str) -> None:
-        """One more page; `description` is a line of ASCII about it."""
+        """Append a page; `description` is a line of ASCII about it."""
         height, width = labels.shape
         bits = 16 if labels.max(initial=0) <= LARGEST_SHORT else 32
         pixels = zlib.compress(labels.astype(f"<u{bits // 8}").tobytes())
@@ -62,7 +65,7 @@ class LabelTiff:
         self.pages += 1
 
     def _append(self, block: bytes) -> int:
-        """Write at the end of the file, at an even offset as TIFF wants it; gives that offset."""
+        """Write a block at the end of the file, at an even offset as TIFF requires; return the offset."""
         end = self._file.seek(0, 2)
         self._file.write(b"\0" * (end % 2) + block)
         return end + end % 2

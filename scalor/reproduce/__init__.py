@@ -1,1 +1,1 @@
-"""The paper's tables made again: train what is missing, measure it, keep the figures, write the page of results."""
+"""Reproduction of the paper's tables: train missing models, measure them, store the results, write the results page."""

@@ -1,9 +1,14 @@
-"""What there is to reproduce: the tables, and the settings of each.
+"""The catalogue of what can be reproduced: the tables, and the settings of each.
 
-A setting is a preset by its name, of SCALOR or of a system it is compared with. The ablation's four are one preset with
-mechanisms switched off; those of the classical trackers are presets whose scenes these trackers are tested on; where
-inference is timed, a preset has a setting for each kind of device. On the command line `shapes-` may be left out: `md`
-is `shapes-md`, `sqair-vld` is `sqair-shapes-vld`, `md-classical-colour` is `shapes-md-classical-colour`.
+A setting is a row of a table. It usually has the name of a preset, of SCALOR or of a baseline. There are three kinds of
+exceptions:
+
+- The four settings of the ablation are one preset with mechanisms switched off.
+- A setting of a classical tracker names the preset whose scenes the tracker is tested on.
+- Where inference is timed, a preset has one setting for each kind of device.
+
+On the command line `shapes-` can be left out: `md` is `shapes-md`, `sqair-vld` is `sqair-shapes-vld`,
+`md-classical-colour` is `shapes-md-classical-colour`.
 """
 
 import difflib
@@ -16,9 +21,9 @@ from scalor.errors import InputError
 from scalor.presets import PRESETS, get_preset
 
 CURVE_POINTS = 16
-"""Evaluations during a training whose progress is shown."""
+"""Number of evaluations during a training whose progress is plotted."""
 CURVE_CLIPS = 32
-"""Unseen clips in each of them."""
+"""Number of unseen clips in each of these evaluations."""
 
 
 @dataclass(frozen=True)
@@ -27,23 +32,27 @@ class Setting:
 
     name: str
     label: str
-    """How a page calls it."""
+    """Name of the row on the results page."""
     preset: str = ""
-    """Where it is not the name itself."""
+    """Name of the preset; empty if it is `name`."""
     rejection: bool = True
+    """Whether the model rejects proposals for objects that are already explained."""
     attention: bool = True
+    """Whether the model uses propagation attention."""
     curve: bool = False
-    """Its training is evaluated on the way."""
+    """Whether the model is evaluated during training."""
     detect: str = ""
-    """Nothing is trained: the classical tracker that detects in this way is measured."""
+    """Detector of the classical tracker to measure, for which nothing is trained; empty for a trained model."""
     device: str = ""
-    """The kind of device that inference is timed on; none given: it is not timed."""
+    """Kind of device on which inference is timed, `cuda` or `cpu`; empty if it is not timed."""
 
     @property
     def system(self) -> str:
+        """Return the display name of the system."""
         return f"classical, {self.detect}" if self.detect else SYSTEMS[get_preset(self.preset or self.name).system]
 
     def config(self, seed: int) -> Config[Any]:
+        """Return the config of the setting's training with a seed."""
         config: Config[Any] = get_preset(self.preset or self.name)
         train = replace(config.train, seed=seed)
         if self.curve:
@@ -54,23 +63,24 @@ class Setting:
 
 
 SYSTEMS = {"scalor": "SCALOR", "vrnn": "VRNN", "sqair": "SQAIR", "vae": "sequential VAE"}
+"""Display names of the systems."""
 DEVICES = {"cuda": "GPU", "cpu": "CPU"}
-"""How a page calls them."""
+"""Display names of the kinds of device."""
 
 
 def of_system(system: str, scenes: str) -> str:
-    """The setting of a system that is trained on the scenes of one of SCALOR's."""
+    """Return the name of a system's setting on the scenes of a SCALOR setting."""
     return scenes if system == "scalor" else f"{system}-{scenes}"
 
 
 def scenes_of(name: str) -> str:
-    """SCALOR's setting with the scenes of another system's, or of the paper's configuration."""
+    """Return the SCALOR setting with the same scenes, for a setting of any system or of the paper's configuration."""
     first, _, rest = name.partition("-")
     return rest if first in ("paper", *SYSTEMS) else name
 
 
 def all_systems(*scenes: str) -> tuple[str, ...]:
-    """The settings of every system that can be trained on the scenes."""
+    """Return the settings on the scenes, of every system that has a preset for them."""
     names = [of_system(system, one) for one in scenes for system in SYSTEMS]
     return tuple(name for name in names if name in PRESETS)
 
@@ -78,23 +88,28 @@ def all_systems(*scenes: str) -> tuple[str, ...]:
 COMPARED = ("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-vhd", "shapes-background")
 """Scenes on which the classical trackers are measured too."""
 CLASSICAL = ("colour", "foreground")
+"""Detectors of the classical trackers that are measured."""
 
 
 def classical(name: str, detect: str) -> str:
-    """The setting of a classical tracker on the scenes of another."""
+    """Return the name of a classical tracker's setting on the scenes of another setting."""
     return f"{name}-classical-{detect}"
 
 
 def timed(name: str, device: str) -> str:
-    """The setting of a preset whose inference is timed on a kind of device."""
+    """Return the name of the setting that times a preset's inference on a kind of device."""
     return f"{name}-{DEVICES[device].lower()}"
 
 
 DENSITIES = ("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "mnist-vld", "mnist-ld", "mnist-md")
 """Scenes on which likelihoods are compared."""
 SQAIR_TRACKS = ("sqair-shapes-vld", "sqair-shapes-ld", "sqair-mnist-vld")
+"""Settings of SQAIR in the tracking table."""
 TIMED = ("shapes-md", "sqair-shapes-vld")
-"""Whose weights are timed. SQAIR has none for medium density, but no weight depends on the number of slots."""
+"""Presets whose weights are timed.
+
+SQAIR has no weights for medium density, but no weight depends on the number of slots.
+"""
 REPLAY, STILL = "grand-central-replay", "grand-central-replay-still"
 
 OURS = (
@@ -125,7 +140,7 @@ OURS = (
 
 
 def theirs(ours: Setting) -> list[Setting]:
-    """The other systems on the scenes of a setting."""
+    """Return the settings of the other systems on the scenes of a SCALOR setting."""
     others = {of_system(system, ours.name): called for system, called in SYSTEMS.items() if system != "scalor"}
     return [
         Setting(name, f"{ours.label}, {called}", curve=ours.curve) for name, called in others.items() if name in PRESETS
@@ -167,7 +182,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing to measure: a setting of a table, trained with a seed (0 where nothing is trained)."""
+    """One measurement: a setting of a table, trained with a seed (0 where nothing is trained)."""
 
     table: str
     setting: Setting
@@ -183,7 +198,7 @@ class Cell:
 
 
 def choose(tables: Sequence[str], settings: Sequence[str], seeds: Sequence[int]) -> list[Cell]:
-    """All that is asked for, in the order of the tables; no setting given means all of them."""
+    """Return the requested cells in the order of the tables; an empty `settings` means all of them."""
     for name in tables:
         if name not in (*TABLES, "all"):
             raise unknown("table", name, [*TABLES, "all", "figures", "page"])
@@ -200,6 +215,7 @@ def choose(tables: Sequence[str], settings: Sequence[str], seeds: Sequence[int])
 
 
 def find_setting(said: str, known: Sequence[str]) -> str:
+    """Return the full name of a setting that may be given by its short name."""
     by_name = {short_name(name): name for name in known} | {name: name for name in known}
     if said not in by_name:
         raise unknown("setting", said, list(by_name))
@@ -207,10 +223,12 @@ def find_setting(said: str, known: Sequence[str]) -> str:
 
 
 def short_name(name: str) -> str:
+    """Return a setting's name without `shapes-`."""
     return name.replace("shapes-", "", 1)
 
 
 def unknown(what: str, said: str, known: Sequence[str]) -> InputError:
+    """Return the error for an unknown name, with the closest known name or all of them."""
     near = difflib.get_close_matches(said, known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}" if near else f"choose from {', '.join(known)}"
     return InputError(f"{what} is {said!r}: there is no such {what} here; {hint}.")

@@ -1,6 +1,7 @@
-"""The paper's curves from the result files: ablation, efficiency, and errors of prediction.
+"""The curves of the paper's Figure 8 (ablation, efficiency) and of prediction errors, from the result files.
 
-Results of several seeds are averaged point by point. What could not be measured is null in a file and a gap in a line.
+Results of several seeds are averaged point by point. A value that could not be measured is null in a result file and a
+gap in a line.
 """
 
 import math
@@ -14,18 +15,20 @@ from scalor.reproduce.results import Document, read_all
 from scalor.visual.plots import Line, Panel
 
 Point = dict[str, float | None]
+"""Values of a point by name; None where a value could not be measured."""
 
 
 class Ablation(NamedTuple):
-    """A training with or without the two mechanisms, evaluated on its way."""
+    """A training with or without rejection and attention, with its evaluations during training."""
 
     rejection: bool
     attention: bool
     evaluations: list[Point]
-    """Each with step, propagation_rate and discoveries_per_clip."""
+    """Points with step, propagation_rate and discoveries_per_clip."""
 
     @property
     def name(self) -> str:
+        """Return the name of the variant in the legend."""
         return {
             (True, True): "rejection and attention",
             (True, False): "rejection alone",
@@ -35,7 +38,7 @@ class Ablation(NamedTuple):
 
 
 def ablation_curves(results: Path) -> list[list[Panel]]:
-    """Propagation rate and number of discoveries against the training step, a line for each variant."""
+    """Return plots of propagation rate and number of discoveries against the training step, one line per variant."""
     fields = Ablation._fields
     trainings = [Ablation(*(one[field] for field in fields)) for one in read_table(results, "ablation", fields)]
     names = sorted({one.name for one in trainings}, key=len, reverse=True)
@@ -48,8 +51,11 @@ def ablation_curves(results: Path) -> list[list[Panel]]:
 
 
 def efficiency_curves(results: Path) -> list[list[Panel]]:
-    """Time of a frame against the number of objects on every kind of device, and error against the time of training;
-    a line for each system."""
+    """Return plots of inference time and of training progress, one line per system.
+
+    The first plots show the time per frame against the number of objects, one plot per kind of device. The last one
+    shows the squared error against the time of training.
+    """
     documents = read_table(results, "efficiency", ("system", "device", "speed", "training"))
 
     def lines(device: str | None, kind: str, *keys: str) -> list[Line]:
@@ -72,7 +78,7 @@ def efficiency_curves(results: Path) -> list[list[Panel]]:
 
 
 def prediction_curves(results: Path) -> list[list[Panel]]:
-    """Errors of imagined centres and frames against the number of frames ahead; a row for each setting."""
+    """Return plots of the errors of predicted centres and frames against the frames ahead, one row per setting."""
     settings: dict[str, list[Point]] = {}
     for one in read_table(results, "generation", ("setting", "forecast")):
         steps = {key: values for key, values in one["forecast"].items() if isinstance(values, list)}
@@ -101,7 +107,7 @@ def prediction_curves(results: Path) -> list[list[Panel]]:
 
 
 def read_table(results: Path, table: str, fields: Sequence[str]) -> list[Document]:
-    """The results of a table, each known to have the fields."""
+    """Return the results of a table, after a check that all of them have the fields."""
     found = [document for document in read_all(results) if document["table"] == table]
     if not found:
         raise InputError(f"{results / table} holds no results: make them with `scalor reproduce {table}`.")
@@ -114,7 +120,7 @@ def read_table(results: Path, table: str, fields: Sequence[str]) -> list[Documen
 
 
 def mean_line(name: str, points: Sequence[Point], x: str, y: str, by: str | None = None) -> Line:
-    """The means of x and y over the points that agree in `by` (none given: in x), in its order."""
+    """Return the line of the means of x and y over points with equal `by` (default: x), ordered by it."""
     by = by or x
     for point in points:
         missing = {x, y, by} - set(point)
@@ -132,4 +138,5 @@ def mean_line(name: str, points: Sequence[Point], x: str, y: str, by: str | None
 
 
 def number(value: float | None) -> float:
+    """Return the value, or nan for None."""
     return math.nan if value is None else value

@@ -1,7 +1,7 @@
 """The paper's figures, drawn from our own models and result files.
 
 `FIGURES[name].draw(models, results, out)` writes a PNG. A figure of a model shows clip `CLIP` of the preset's test
-scenes, whatever it looks like; a plot shows the results of `scalor reproduce` (`curves`).
+scenes, which was not selected by its appearance. A plot shows the results of `scalor reproduce` (see `curves`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,16 +36,17 @@ from scalor.visual.plots import Panel, save_plot
 from scalor.visual.strips import save_png, strip, to_bytes
 
 CLIP = 0
-"""The test clip that is shown. It was not chosen by how it looks."""
+"""Index of the test clip that is shown. It was not selected by its appearance."""
 SEED = 0
-"""Of everything imagined."""
+"""Random seed of all generated frames."""
 OBSERVE, HORIZON = 5, 10
+"""Number of observed frames and of generated frames."""
 WIDTH = 1152
-"""The most pixels that the frames of a row take together: ids and names can still be read at a width of 800."""
+"""Largest width of all frames of a row together, pixels. Ids and names are still legible at a width of 800."""
 GALLERY = 4
-"""Objects' own pictures are shown in a grid of this side."""
+"""Rows and columns of the grid that shows objects one by one."""
 ZOOM, APART = 32, 3
-"""A crossing is shown in a window of this side, scene pixels, and from so many frames before it to as many after."""
+"""Side of the window around a crossing, pixels of the scene; number of frames shown before and after it."""
 PLOT_INCHES = (8.0, 2.7)
 """Width of a plot, and height of each of its rows."""
 
@@ -55,30 +56,33 @@ Models = Mapping[str, Tracker]
 
 @dataclass(frozen=True)
 class Figure:
-    """How a figure is drawn."""
+    """A figure: the models it needs, and a function that draws it."""
 
     presets: tuple[str, ...]
-    """Whose weights it needs; none for a plot of results."""
+    """Presets whose weights it needs; empty for a plot of results."""
     draw: Callable[[Models, Path, Path], None]
-    """Takes the models by preset, the folder of results and the PNG file to write."""
+    """Function of the models by preset, the folder of results, and the PNG file to write."""
 
 
 class Watched(NamedTuple):
-    """A clip as a model sees it."""
+    """A clip and what a model infers from it."""
 
     frames: Float[Tensor, "T 3 H W"]
     reconstruction: Float[Tensor, "T 3 H W"]
     background: Float[Tensor, "T 3 H W"]
     objects: Float[Tensor, "T 3 H W"]
-    """All objects over black."""
+    """Rendering of all objects over black."""
     tracks: Tracks
     own: list[dict[int, Float[np.ndarray, "3 P P"]]]
-    """Every object's own picture over black, by id, for each frame."""
+    """Rendering of each object alone over black, by id, for each frame."""
 
 
 @torch.inference_mode()
 def watch(model: SCALOR, frames: Float[Tensor, "1 T C H W"]) -> Watched:
-    """The first three channels are colours; others, if there are any, tell of the empty scene."""
+    """Run the model on one clip.
+
+    The first three channels of a frame are its colours. Further channels, if any, describe the scene without objects.
+    """
     video = model.receive(frames, minimum=2)
     painting = model.elbo(video, Mode()).painting
     sightings, own = [], []
@@ -99,13 +103,14 @@ def watch(model: SCALOR, frames: Float[Tensor, "1 T C H W"]) -> Watched:
 
 
 def shown_clip(preset: str, length: int | None = None) -> Clip:
+    """Return the test clip that figures of a preset show."""
     return Scenes(get_preset(preset).test, TEST_SEED, "test").clips(CLIP, 1, length)
 
 
 def tracking(model: SCALOR, preset: str, ids: bool = True) -> Picture:
-    """Input, tracks with discoveries marked, reconstruction, the objects one by one, and their masks.
+    """Draw input, tracks with discoveries marked, reconstruction, the objects one by one, and their masks.
 
-    Without `ids` colours alone tell objects apart: where they are many, numbers would cover them.
+    Without `ids` only colours distinguish the objects: in dense scenes, numbers would cover them.
     """
     seen = watch(model, shown_clip(preset).frames)
     shown = (0, 3, 6, 9)
@@ -121,7 +126,7 @@ def tracking(model: SCALOR, preset: str, ids: bool = True) -> Picture:
 
 
 def plain_tracking(model: Tracker, preset: str, shown: Sequence[int] = (0, 3, 6, 9)) -> Picture:
-    """Input, tracks with discoveries marked, reconstruction and masks: what any system that knows objects can show."""
+    """Draw input, tracks with discoveries marked, reconstruction and masks, for any system that tracks objects."""
     clip = shown_clip(preset).frames
     frames, tracks = clip[0, :, :3], model.track(clip, masks=True)
     rows = {
@@ -134,7 +139,7 @@ def plain_tracking(model: Tracker, preset: str, shown: Sequence[int] = (0, 3, 6,
 
 
 def background(model: SCALOR, preset: str) -> Picture:
-    """A scene taken apart into its background and its objects."""
+    """Draw a scene decomposed into its background and its objects."""
     seen = watch(model, shown_clip(preset).frames)
     shown = (0, 3, 6, 9)
     rows = {
@@ -148,9 +153,10 @@ def background(model: SCALOR, preset: str) -> Picture:
 
 
 def conditional(model: SCALOR, preset: str) -> Picture:
-    """Five frames seen and ten imagined: the truth, the most likely future and two others.
+    """Draw conditional generation: the ground truth, the most likely future and two samples.
 
-    True objects have the colours of the tracks they are matched to in the last observed frame.
+    The model observes five frames and generates ten. True objects have the colours of the tracks they are matched to in
+    the last observed frame.
     """
     clip = shown_clip(preset, OBSERVE + HORIZON)
     shown = range(0, OBSERVE + HORIZON, 2)
@@ -168,13 +174,13 @@ def conditional(model: SCALOR, preset: str) -> Picture:
 
 
 def with_paths(frames: Float[Tensor, "T 3 H W"], tracks: Tracks, columns: int) -> UInt8[np.ndarray, "T h w 3"]:
-    """Frames with the objects' trajectories alone: boxes are shrunk to points, discoveries not marked."""
+    """Draw only trajectories onto frames: boxes are shrunk to points, and discoveries are not marked."""
     points = replace(tracks, box=np.tile(tracks.centre, 2), discovered=np.zeros_like(tracks.discovered))
     return overlay(frames, points, scale=enlargement(tracks, columns), labels=False, trails=OBSERVE + HORIZON)
 
 
 def scratch(plain: SCALOR, scenic: SCALOR) -> Picture:
-    """Scenes imagined from nothing, by a model without a background and by one with it."""
+    """Draw scenes generated without any observation, by a model without a background and by one with a background."""
     length = 8
     with torch.random.fork_rng():
         torch.manual_seed(SEED)
@@ -188,9 +194,9 @@ def scratch(plain: SCALOR, scenic: SCALOR) -> Picture:
 
 
 def dense_discovery(model: SCALOR, preset: str) -> Picture:
-    """Frames in which groups of new objects appear, each with the frame after it.
+    """Draw the frames in which groups of new objects appear, each with the frame after it.
 
-    What is found in a frame and what is followed into it are shown apart, by the pixels each object owns.
+    Discovered and propagated objects are in separate rows, which show the visible pixels of the objects.
     """
     births = get_preset(preset).test.births
     seen = watch(model, shown_clip(preset).frames)
@@ -207,9 +213,9 @@ def dense_discovery(model: SCALOR, preset: str) -> Picture:
 
 
 def occlusion(model: SCALOR, preset: str) -> Picture:
-    """A window around the place where two objects cross: who is who before, meanwhile and after.
+    """Draw a window around a crossing of two objects, to compare identities before, during and after it.
 
-    Boxes are those of the two, and of every track that is at the place of one of them in some frame.
+    Boxes are those of the two objects, and of every track that is matched to one of them in some frame.
     """
     clip = shown_clip(preset)
     middle, pair = crossing(clip)
@@ -240,7 +246,10 @@ def occlusion(model: SCALOR, preset: str) -> Picture:
 
 
 def crossing(clip: Clip) -> tuple[int, list[int]]:
-    """The frame at which two objects that are well seen some frames before and after come closest, and these two."""
+    """Return the frame in which two objects come closest, and their indices.
+
+    Both must be more than 70 % visible `APART` frames before and after.
+    """
     truth = clip.truth
     centre, seen = truth.centre[0].numpy(), ((truth.id >= 0) & (truth.visible > 0.7))[0].numpy()
     best: tuple[float, int, list[int]] = (np.inf, APART, [0, 1])
@@ -254,7 +263,7 @@ def crossing(clip: Clip) -> tuple[int, list[int]]:
 
 
 def truth_tracks(clip: Clip) -> Tracks:
-    """The truth of the first clip's visible objects in the form that can be drawn."""
+    """Return the ground truth of the first clip as tracks; objects less than 20 % visible are left out."""
     truth = clip.truth
     frame, which = torch.nonzero((truth.id[0] >= 0) & (truth.visible[0] >= 0.2), as_tuple=True)
     return Tracks(
@@ -269,7 +278,10 @@ def truth_tracks(clip: Clip) -> Tracks:
 
 
 def renamed(truth: Tracks, tracks: Tracks, frame: int) -> Tracks:
-    """True tracks under the ids of the tracks at their places in a frame; ids of their own for all others."""
+    """Return the true tracks with the ids of the tracks they are matched to in a frame.
+
+    They are matched by the distance of centres. True tracks without a match get unused ids.
+    """
     true, found = (one.select(one.frame == frame) for one in (truth, tracks))
     distance = centre_distances(true.centre, found.centre)
     reach = (true.box[:, 2:] - true.box[:, :2]).max(axis=1, keepdims=True) / 2
@@ -282,7 +294,7 @@ def renamed(truth: Tracks, tracks: Tracks, frame: int) -> Tracks:
 
 
 def gallery(seen: Watched, size: tuple[int, int]) -> UInt8[np.ndarray, "T h w 3"]:
-    """The objects seen longest, each in a cell of its own, framed in its colour; empty while it is not there."""
+    """Draw the longest tracks, each in a grid cell framed in its colour; a cell is empty while its object is absent."""
     ids, lives = np.unique(seen.tracks.id, return_counts=True)
     longest = ids[np.argsort(-lives, kind="stable")][: GALLERY**2]
     cell = min(size) // GALLERY
@@ -300,7 +312,7 @@ def gallery(seen: Watched, size: tuple[int, int]) -> UInt8[np.ndarray, "T h w 3"
 
 
 def label_maps(tracks: Tracks, frames: int) -> UInt8[np.ndarray, "T H W 3"]:
-    """Every object's visible pixels in its colour."""
+    """Draw the visible mask of every object in its colour."""
     assert tracks.masks is not None
     labels = np.full((frames, *tracks.size), -1)
     for mask, frame, number in zip(tracks.masks, tracks.frame, tracks.id, strict=True):
@@ -309,7 +321,7 @@ def label_maps(tracks: Tracks, frames: int) -> UInt8[np.ndarray, "T H W 3"]:
 
 
 def owned(tracks: Tracks, frames: Float[Tensor, "T 3 H W"]) -> Float[Tensor, "T 1 H W"]:
-    """1 where one of the tracks owns the pixel."""
+    """Return 1 for the pixels in the visible mask of one of the tracks, else 0."""
     assert tracks.masks is not None
     mask = torch.zeros_like(frames[:, :1])
     for one, frame in zip(torch.from_numpy(tracks.masks).to(frames.device), tracks.frame, strict=True):
@@ -318,6 +330,7 @@ def owned(tracks: Tracks, frames: Float[Tensor, "T 3 H W"]) -> Float[Tensor, "T 
 
 
 def enlargement(tracks: Tracks, columns: int) -> int:
+    """Return the whole factor by which frames are enlarged so that a row is at most WIDTH wide."""
     return max(1, WIDTH // columns // max(tracks.size))
 
 
@@ -326,7 +339,7 @@ def enlarged(frames: UInt8[np.ndarray, "T H W 3"], scale: int) -> UInt8[np.ndarr
 
 
 def frames_of(rows: Mapping[str, np.ndarray], shown: Sequence[int], separator_after: int | None = None) -> Picture:
-    """A strip of some of the frames, under their numbers from 1 on."""
+    """Draw a strip of the frames at the indices `shown`, with headings that count from 1."""
     return strip(
         {name: row[list(shown)] for name, row in rows.items()},
         columns=[f"t = {t + 1}" for t in shown],
@@ -335,7 +348,10 @@ def frames_of(rows: Mapping[str, np.ndarray], shown: Sequence[int], separator_af
 
 
 def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tuple[list[Path], list[str]]:
-    """Every figure whose trainings (seed 0) or results are there; and a sentence about each of the others."""
+    """Draw every figure whose models (seed 0) or results exist.
+
+    Return the files, and one sentence for each figure that was left out.
+    """
     models, refused = {}, {}
     for preset in dict.fromkeys(preset for figure in FIGURES.values() for preset in figure.presets):
         try:
@@ -360,17 +376,20 @@ def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tupl
 
 
 def need(models: Models, preset: str) -> Tracker:
+    """Return the model of a preset; raise an error if there is none."""
     if preset not in models:
         raise InputError(f"this figure needs a model of {preset}: train one with `scalor train {preset} --seeds 0`.")
     return models[preset]
 
 
 def of_model(preset: str, picture: Callable[[Any, str], Picture]) -> Figure:
-    """Of a model of the system that the preset trains; which one that is, only the preset knows."""
+    """Return a figure of one model. The preset determines the model's type, so it is `Any` here."""
     return Figure((preset,), lambda models, results, out: save_png(out, picture(need(models, preset), preset)))
 
 
 def of_results(rows: Callable[[Path], list[list[Panel]]]) -> Figure:
+    """Return a figure that plots results."""
+
     def draw(models: Models, results: Path, out: Path) -> None:
         panels = rows(results)
         width, height = PLOT_INCHES
@@ -380,6 +399,8 @@ def of_results(rows: Callable[[Path], list[list[Panel]]]) -> Figure:
 
 
 def of_two_models(plain: str, scenic: str, picture: Callable[[Any, Any], Picture]) -> Figure:
+    """Return a figure of two models: one without a background, one with it."""
+
     def draw(models: Models, results: Path, out: Path) -> None:
         save_png(out, picture(need(models, plain), need(models, scenic)))
 
@@ -401,7 +422,7 @@ FIGURES: dict[str, Figure] = {
     "ablation": of_results(ablation_curves),
     "dense-discovery": of_model("shapes-dense-discovery", dense_discovery),
     "occlusion": of_model("mnist-occlusion", occlusion),
-    # Few objects stay in view as long as this, so none is shown alone.
+    # Few objects stay in view for all frames of these clips, so objects are not shown one by one.
     "length": of_model("shapes-length", partial(plain_tracking, shown=(0, 4, 9, 14, 19))),
     "crowd": of_model("shapes-crowd", partial(tracking, ids=False)),
     "unseen-digits": of_model("mnist-unseen", tracking),

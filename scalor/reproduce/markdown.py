@@ -1,4 +1,4 @@
-"""Figures as Markdown: tables, means with ranges, and the line that says where they come from."""
+"""Results as Markdown: tables, means with ranges, and a summary of their provenance."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,18 +8,20 @@ from scalor.reproduce.results import Document, changed_since
 
 NOT_YET = "not measured yet"
 NOTHING = "-"
+"""Cell of a value that does not exist."""
 
 Get = Callable[[Document], float | None]
+"""Function that reads one value from a result document."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The first column names the row, all others are figures."""
+    """Return the lines of a table; the first column is left-aligned, all others are right-aligned."""
     marks = [":--", *["--:"] * (len(head) - 1)]
     return [f"| {' | '.join(line)} |" for line in (head, marks, *rows)]
 
 
 def figure(value: float | None, digits: int) -> str:
-    """As the README writes them: .916, not 0.916."""
+    """Return a number as text, without a leading zero (.916), or NOTHING for None."""
     if value is None:
         return NOTHING
     text = f"{round(value, digits) + 0.0:,.{digits}f}"  # adding zero makes -0.0 plain
@@ -27,12 +29,12 @@ def figure(value: float | None, digits: int) -> str:
 
 
 def quoted(record: object, field: str, digits: int) -> str:
-    """A published figure, where there is one."""
+    """Return a published number as text, or NOTHING if there is no record."""
     return figure(None if record is None else getattr(record, field), digits)
 
 
 def at(*path: str | int) -> Get:
-    """What stands at a place in a document."""
+    """Return a function that reads the value at a path of keys in a document."""
 
     def get(document: Document) -> float | None:
         value: Any = document
@@ -44,6 +46,8 @@ def at(*path: str | int) -> Get:
 
 
 def per_clip(get: Get) -> Get:
+    """Return a function that divides a value by the number of clips."""
+
     def divided(document: Document) -> float | None:
         total = get(document)
         return None if total is None else total / document["metrics"]["clips"]
@@ -52,7 +56,7 @@ def per_clip(get: Get) -> Get:
 
 
 def mean(documents: Sequence[Document], digits: int, get: Get) -> str:
-    """The mean over seeds and, where they differ, their range; unknown when one of them is."""
+    """Return the mean over seeds and, if they differ, their range; NOTHING if a seed has no value."""
     values = [value for value in map(get, documents) if value is not None]
     if not values or len(values) < len(documents):
         return NOTHING
@@ -61,12 +65,12 @@ def mean(documents: Sequence[Document], digits: int, get: Get) -> str:
 
 
 def measured(documents: Sequence[Document], cells: Sequence[str]) -> list[str]:
-    """A row's own figures, or the words that there are none yet."""
+    """Return the cells of a row, or NOT_YET and blank cells if there are no results."""
     return list(cells) if documents else [NOT_YET, *[""] * (len(cells) - 1)]
 
 
 def training_time(documents: Sequence[Document]) -> str:
-    """Seconds of training, and how many trainings shared the device."""
+    """Return the seconds of training as text, and how many trainings shared the device."""
     time = mean(documents, 0, at("training_provenance", "seconds"))
     if time == NOTHING:
         return "unknown"
@@ -75,7 +79,7 @@ def training_time(documents: Sequence[Document]) -> str:
 
 
 def origin(documents: Sequence[Document], table: str) -> list[str]:
-    """Who made these figures: in brief, and folded away every command with its commit, hardware and date."""
+    """Return the provenance of results: a summary and, folded away, every command with commit, hardware and date."""
     if not documents:
         return [f"Nothing measured yet: `scalor reproduce {table}` does it."]
     measurements, trainings = provenances(documents)
@@ -86,8 +90,8 @@ def origin(documents: Sequence[Document], table: str) -> list[str]:
 
 
 def outdated(documents: Sequence[Document]) -> list[str]:
-    """A sentence where presets are not what they were."""
-    changed: dict[str, dict[str, None]] = {}  # in the order they come in, each once
+    """Return a sentence on the presets that changed since the results were made; an empty list if none changed."""
+    changed: dict[str, dict[str, None]] = {}  # ordered, without duplicates
     for document in documents:
         if field := changed_since(document):
             changed.setdefault(field, {})[document["setting"]] = None
@@ -96,7 +100,7 @@ def outdated(documents: Sequence[Document]) -> list[str]:
 
 
 def brief(documents: Sequence[Document]) -> str:
-    """Where and when these figures were made, of which seeds and from how many clips."""
+    """Return one line on where and when results were made, with which seeds and how many clips."""
     measurements, trainings = provenances(documents)
     clips = listed(one["clips"] for one in measurements)
     parts = [
@@ -111,13 +115,13 @@ def brief(documents: Sequence[Document]) -> str:
 
 
 def provenances(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
-    """Of the measurements, and of the trainings where there were any."""
+    """Return the provenance of the measurements, and of the trainings if there were any."""
     trainings = [document["training_provenance"] for document in documents if document["training_provenance"]]
     return [document["evaluation_provenance"] for document in documents], trainings
 
 
 def made_by(origins: Sequence[Document]) -> list[str]:
-    """Every command once, with what is known of it."""
+    """Return every command once, with its commits, hardware and dates."""
     commands: dict[str, list[Document]] = {}
     for one in origins:
         commands.setdefault(one["command"], []).append(one)
@@ -134,6 +138,6 @@ def days(origins: Sequence[Document]) -> str:
 
 
 def listed(values: Iterable[Any]) -> str:
-    """Every value that is there once, in order."""
+    """Return all distinct values, sorted and joined by commas; None is left out."""
     found = sorted({value for value in values if value is not None})
     return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in found)

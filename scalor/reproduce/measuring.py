@@ -1,4 +1,4 @@
-"""From the weights of a training, or a classical tracker, to the figures of a table: one function a table."""
+"""Measurement of trained models and classical trackers: one function per table."""
 
 import json
 import statistics
@@ -25,16 +25,20 @@ from scalor.reproduce.results import Document, Order
 from scalor.tracks import Tracks
 
 FORECAST_LENGTH = 20
-"""Frames of a clip of which five are observed and the rest imagined."""
+"""Number of frames of a clip in the generation table: five are observed, the rest are generated."""
 OBJECTS = (4, 8, 16, 32, 64)
+"""Numbers of objects, and of slots, with which inference is timed."""
 TIMED_SCENES = "shapes-md"
-"""The preset of the shapes that every timed system sees."""
+"""Preset whose scenes every timed system tracks."""
 TIMED_FRAMES = 60
-"""Of which the later half counts: the first finds all objects, and on a GPU a graph is captured after some more."""
+"""Number of frames in a timed stream; only the second half counts.
+
+The first frame discovers all objects, and on a GPU a CUDA graph is captured some frames later.
+"""
 
 
 def measure(cell: Cell, folder: Path, order: Order) -> Document:
-    """The whole document of a result, from the weights in a folder."""
+    """Measure the weights in a run folder; return the complete result document."""
     origin = checkpoint.read(folder / checkpoint.MODEL_FILE).provenance
     torch.manual_seed(report.TEST_SEED)
     start = time.monotonic()
@@ -44,7 +48,7 @@ def measure(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def measure_classical(cell: Cell, order: Order) -> Document:
-    """The whole document of a result for which nothing is trained."""
+    """Measure a classical tracker; return the complete result document."""
     scene = cell.config.test
     tracker = ClassicalTracker((scene.size, scene.size), cell.setting.detect)
     start = time.monotonic()
@@ -54,6 +58,7 @@ def measure_classical(cell: Cell, order: Order) -> Document:
 
 
 def document(cell: Cell, order: Order, figures: Document, training: Document | None, seconds: float) -> Document:
+    """Return a result document: the measured values with the provenance of training and measurement."""
     asked = order.asked(cell)
     here = checkpoint.provenance(cell.config, 0, order.device_of(cell))
     return {
@@ -109,7 +114,7 @@ def generation(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def generalisation(cell: Cell, folder: Path, order: Order) -> Document:
-    """On the test scenes and, where those are others, on unseen clips of the scenes that were trained on."""
+    """Evaluate on the test scenes and, if these differ, on unseen clips of the training scenes."""
     model, config = load(folder, order), cell.config
     figures = {"metrics": evaluate(model, config, order)}
     if config.test != config.scene:
@@ -118,7 +123,7 @@ def generalisation(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def efficiency(cell: Cell, folder: Path, order: Order) -> Document:
-    """Inference time where the setting is about a device, and else progress by training time."""
+    """Return inference times if the setting names a device, otherwise the evaluations during training."""
     if not cell.setting.device:
         return {"device": None, "speed": [], "training": evaluations(folder)}
     device = order.device_of(cell)
@@ -135,7 +140,7 @@ def replay(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def evaluations(folder: Path) -> list[Document]:
-    """What was measured in the course of a training."""
+    """Read the evaluations that were made during a training."""
     path = folder / "evaluations.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     if not lines:
@@ -146,14 +151,15 @@ def evaluations(folder: Path) -> list[Document]:
 
 
 def speeds(folder: Path, device: torch.device) -> list[Document]:
-    """Milliseconds from the moment a frame is handed over to the moment its tracks are there.
+    """Measure the milliseconds from handing over a frame to receiving its tracks.
 
-    One stream for each number of objects; they take turns, so that a device slow for a while is slow for all of them.
+    There is one stream for each number of objects. The streams take turns, so that a temporary slowdown of the device
+    affects all of them.
     """
     streams = {objects: stream(folder, objects, device) for objects in OBJECTS}
     times: dict[int, list[float]] = {objects: [] for objects in OBJECTS}
     tracks: dict[int, list[int]] = {objects: [] for objects in OBJECTS}
-    with warnings.catch_warnings(action="ignore"):  # all slots may be full
+    with warnings.catch_warnings(action="ignore"):  # slots may run out
         for frame in range(TIMED_FRAMES):
             for objects, tracked in streams.items():
                 start = time.perf_counter()
@@ -172,7 +178,7 @@ def speeds(folder: Path, device: torch.device) -> list[Document]:
 
 
 def stream(folder: Path, objects: int, device: torch.device) -> Iterator[Tracks]:
-    """The tracks of one clip, frame by frame, by a model with as many slots as there are objects."""
+    """Track one clip frame by frame with a model that has as many slots as there are objects."""
     model = checkpoint.load_tracker(folder / checkpoint.MODEL_FILE, device, slots=objects)
     scene = replace(get_preset(TIMED_SCENES).test, objects=(objects, objects), length=TIMED_FRAMES)
     return model.stream(iter(Scenes(scene, report.TEST_SEED, "test", device).clips(0).frames[0]))

@@ -1,4 +1,4 @@
-"""docs/results.md and the results in README.md, written from the result files and the paper's own figures."""
+"""Writing of docs/results.md and of the results in docs/research.md, from the result files and the paper's numbers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from scalor.reproduce.markdown import brief, origin, outdated
 from scalor.reproduce.results import Document, read_all
 from scalor.reproduce.sections import SECTIONS, short_tracking
 
-PAGE, README = Path("docs/results.md"), Path("README.md")
+PAGE, RESEARCH = Path("docs/results.md"), Path("docs/research.md")
 FIGURES = PAGE.parent / "pictures/results"
 PICTURES = {
     "tracking": (
@@ -21,33 +21,33 @@ PICTURES = {
     ),
     "generalisation": ("crowd", "unseen-digits", "dense-discovery", "occlusion", "length"),
 }
-"""Pictures of a table, after the one of its own name; shown where they exist."""
+"""Pictures of each table, after the one with the table's name; missing files are skipped."""
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def write(results: Path) -> list[Path]:
-    """Write both pages of the current folder; returns their names."""
-    readme = README.read_text() if README.exists() else ""
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1 or readme.index(BEGIN) > readme.index(END):
+    """Write both pages in the current folder; return their paths."""
+    page = RESEARCH.read_text() if RESEARCH.exists() else ""
+    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
         raise InputError(
-            f"{README} must hold the lines {BEGIN} and {END} once each, in this order: add them where the results "
+            f"{RESEARCH} must hold the lines {BEGIN} and {END} once each, in this order: add them where the results "
             "belong, and call from the folder that it is in."
         )
     documents = read_all(results)
-    before, rest = readme.split(BEGIN)
+    before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
     open_folder(PAGE.parent)
     for path, text in (
         (PAGE, whole_page(documents, PAGE.parent)),
-        (README, f"{before}{BEGIN}\n{readme_part(documents)}{END}{after}"),
+        (RESEARCH, f"{before}{BEGIN}\n{research_part(documents)}{END}{after}"),
     ):
         with replacing(path) as beside:
             beside.write_text(text)
-    return [PAGE, README]
+    return [PAGE, RESEARCH]
 
 
 def whole_page(documents: Sequence[Document], folder: Path) -> str:
-    """The page for a folder, which may hold pictures for it."""
+    """Return the text of docs/results.md; pictures are linked if they exist in the folder."""
     lines = [
         "# Results",
         "",
@@ -66,15 +66,13 @@ def whole_page(documents: Sequence[Document], folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def readme_part(documents: Sequence[Document]) -> str:
-    """The tracking table in short, and the way to all the others."""
+def research_part(documents: Sequence[Document]) -> str:
+    """Return the results section of docs/research.md: a short tracking table and a link to all tables."""
     own = [document for document in documents if document["table"] == "tracking"]
     more = (
         "Likelihood beside other systems, ablation, generation, efficiency, generalisation, a semi-synthetic replay of "
-        "Grand Central, each as far as it is measured: [docs/results.md](docs/results.md)."
+        "Grand Central, each as far as it is measured: [results.md](results.md)."
     )
-    made = (
-        [f"{brief(own)} Commands and commits: [docs/results.md](docs/results.md)."] if own else origin(own, "tracking")
-    )
+    made = [f"{brief(own)} Commands and commits: [results.md](results.md)."] if own else origin(own, "tracking")
     made += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in outdated(own)]
     return "\n".join([*short_tracking(own), "", *made, "", more]) + "\n"

@@ -1,8 +1,7 @@
-"""Figures that are quoted and not made here: the paper's own, and those of a classical tracker that stand in until
-ours is measured.
+"""Quoted numbers: those of the paper, and those of a classical tracker, shown until ours is measured.
 
-The paper's are for its own data, which was never released; scores are shares of 1, where the paper writes per cent.
-Each stands under the setting of `catalogue` that it belongs to.
+The paper's numbers are for its own data, which was never released. Scores are fractions, where the paper gives per
+cent. Every number is listed under the setting of `catalogue` that it belongs to.
 """
 
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ TRACKING_SOURCE = "Table 1"
 LIKELIHOOD_SOURCE = "Table 2"
 NATURAL_SOURCE = "Section 5.2"
 CURVES_SOURCE = "Figure 8"
-"""Ablation (a, b) and efficiency (c, d); the paper gives no numbers for them."""
+"""Source of ablation (a, b) and efficiency (c, d), for which the paper gives no numbers."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Tracked:
 
 @dataclass(frozen=True)
 class Likely:
-    """A column of one method in Table 2."""
+    """The entries of one method and one data set in Table 2."""
 
     nll: float
     mse: float
@@ -79,7 +78,7 @@ NATURAL_NLL = {
     "vrnn-grand-central-replay": 27.79,
     "vae-grand-central-replay": 27.59,
 }
-"""Of the real video, for the settings of its semi-synthetic replay."""
+"""NLL of the real video, listed under the settings of its semi-synthetic replay."""
 ABLATION = {
     "shapes-ablation": "propagation rate rises to 1",
     "shapes-ablation-rejection": "propagation rate rises to 1",

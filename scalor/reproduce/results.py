@@ -1,4 +1,4 @@
-"""Result files: one JSON document a setting and seed, `RESULTS/TABLE/SETTING-seedK.json`, whole or not there."""
+"""Result files: one JSON document per setting and seed, `RESULTS/TABLE/SETTING-seedK.json`, written atomically."""
 
 import json
 from collections.abc import Iterable
@@ -22,26 +22,31 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Order:
-    """How to measure, where trainings are and where results go."""
+    """Settings of one call of `scalor reproduce`."""
 
     clips: int
+    """Number of unseen clips to measure on."""
     nll_samples: int
+    """Number of samples of the likelihood bound."""
     runs: Path
+    """Folder of the run folders."""
     results: Path
+    """Folder of the result files."""
     device: torch.device
     together: int = TOGETHER
-    """The most trainings side by side."""
+    """Largest number of trainings that run in parallel."""
 
     def path(self, cell: Cell) -> Path:
+        """Return the result file of a cell."""
         return self.results / cell.table / f"{cell.name}.json"
 
     def device_of(self, cell: Cell) -> torch.device:
-        """What a cell is measured on: what it is about, or else what is there."""
+        """Return the device for a cell: the CPU for CPU timings and classical trackers, otherwise `device`."""
         on_cpu = cell.setting.device == "cpu" or cell.setting.detect
         return torch.device("cpu") if on_cpu else self.device
 
     def asked(self, cell: Cell) -> Document:
-        """What a result depends on; one that was made with all of this the same need not be made again."""
+        """Return what a result depends on. A result with equal values need not be made again."""
         return {
             "clips": None if cell.table == "efficiency" else self.clips,
             "nll_samples": self.nll_samples if cell.table in ("likelihood", "replay") else 0,
@@ -50,7 +55,7 @@ class Order:
 
 
 def kept(cell: Cell, order: Order) -> Document | None:
-    """The result that is there already, if it is the one that is asked for."""
+    """Return the existing result of a cell if it is up to date, otherwise None."""
     path = order.path(cell)
     if not path.exists():
         return None
@@ -58,31 +63,31 @@ def kept(cell: Cell, order: Order) -> Document | None:
         document: Document = json.loads(path.read_text())
         asked, found = order.asked(cell), document["asked"]
         config = config_from_dict(found["config"])
-    except (InputError, KeyError, TypeError, ValueError):  # another version's, or nobody's
+    except (InputError, KeyError, TypeError, ValueError):  # written by another version, or no result file
         return None
     same = all(asked[name] == found[name] for name in ("clips", "nll_samples"))
     return document if same and not difference(cell.setting, config, cell.config) else None
 
 
 def changed_since(document: Document) -> str | None:
-    """The first setting that has changed since a result was made."""
+    """Return the first setting that has changed since a result was made, or None."""
     try:
         setting = SETTINGS[document["setting"]]
         then, now = config_from_dict(document["asked"]["config"]), setting.config(document["seed"])
-    except (InputError, KeyError, TypeError, ValueError):  # another version's
+    except (InputError, KeyError, TypeError, ValueError):  # written by another version
         return "settings that there were then"
     return difference(setting, then, now)
 
 
 def difference(setting: Setting, then: Config, now: Config) -> str | None:
-    """The first setting by which two results differ: of the training, where there is one, or of the test scenes."""
+    """Return the first difference between two configs: in the training, if there is one, or in the test scenes."""
     if not setting.detect and (field := differing_field(then, now)):
         return field
     return "test" if then.test != now.test else None
 
 
 def write(cell: Cell, order: Order, document: Document) -> Document:
-    """Write a result; returns it as it will be read again."""
+    """Write a result; return it as it would be read from the file."""
     path = order.path(cell)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = as_json(document)
@@ -93,8 +98,11 @@ def write(cell: Cell, order: Order, document: Document) -> Document:
 
 
 def read_all(folder: Path) -> list[Document]:
-    """The results of each table, by name and then by seed. Seeds from before a preset changed are left out where others
-    are from after it: a mean over both would be of neither."""
+    """Read the results of all tables, sorted by setting and then by seed.
+
+    If a preset changed between seeds, the seeds from before the change are left out: a mean over both would describe
+    neither version. If all seeds are from before the change, they are kept.
+    """
     rows: dict[tuple[str, str], list[Document]] = {}
     for document in sorted(read_files(folder), key=lambda document: (document["setting"], document["seed"])):
         rows.setdefault((document["table"], document["setting"]), []).append(document)
@@ -103,6 +111,7 @@ def read_all(folder: Path) -> list[Document]:
 
 
 def read_files(folder: Path) -> Iterable[Document]:
+    """Yield all result documents, after a check that each lies where its contents say."""
     for table in TABLES:
         for path in sorted((folder / table).glob("*.json")):
             try:

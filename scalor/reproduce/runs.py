@@ -1,7 +1,7 @@
-"""The trainings that tables are made from: where they are, whether they are what is asked for, and what is missing.
+"""The trainings that tables are made from: where they are, whether their settings match, and how far they got.
 
-A training is its model, its scenes and its training settings. Presets that share all three share a run folder,
-and a run folder that was trained elsewhere and copied here is as good as one that was trained here.
+A training is identified by its model, its scenes and its training settings. Presets that share all three share a run
+folder. A run folder that was trained elsewhere and copied is used like any other.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from scalor.presets import PRESETS, get_preset
 from scalor.reproduce.catalogue import SETTINGS
 
 WRITTEN_ONLY = ("log_every", "picture_every", "save_every", "evaluate_every", "evaluate_clips")
-"""Settings of a training that decide what is written down of it, not what comes out."""
+"""Training settings that affect only what is logged and saved, not the resulting weights."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """A training and the folder it is in or belongs into."""
+    """A training and its run folder, which need not exist yet."""
 
     config: Config
     folder: Path
@@ -28,7 +28,10 @@ class Training:
 
 
 def locate(config: Config, runs: Path) -> Training:
-    """The training of a config: finished, half way or not begun. A folder with another one in its place is refused."""
+    """Return the training of a config: finished, incomplete or not begun.
+
+    Raise an error if one of its folders holds a training with other settings.
+    """
     homes = {runs / f"{name}-seed{config.train.seed}": own for name, own in alike(config)}
     begun = {folder: own for folder, own in homes.items() if begun_file(folder)}
     for folder in begun:
@@ -46,7 +49,7 @@ def locate(config: Config, runs: Path) -> Training:
 
 
 def alike(config: Config) -> Iterator[tuple[str, Config]]:
-    """Every preset or setting with this very training, by its name and with the same seed."""
+    """Yield the names and configs of all presets and settings with the same training, with the same seed."""
     for name in dict.fromkeys([*PRESETS, *SETTINGS]):
         own = SETTINGS[name].config(config.train.seed) if name in SETTINGS else get_preset(name)
         own = replace(own, train=replace(own.train, seed=config.train.seed))
@@ -55,7 +58,7 @@ def alike(config: Config) -> Iterator[tuple[str, Config]]:
 
 
 def differing_field(one: Config, other: Config) -> str | None:
-    """The first setting by which two trainings differ."""
+    """Return the first setting in which two trainings differ, or None."""
     if one.system != other.system:
         return "model.system"
     for section in ("model", "scene", "train"):
@@ -67,12 +70,13 @@ def differing_field(one: Config, other: Config) -> str | None:
 
 
 def begun_file(folder: Path) -> Path | None:
-    """The file that tells of a run, if there is one."""
+    """Return the checkpoint of a run folder, or None if no training has begun there."""
     files = (folder / checkpoint.MODEL_FILE, folder / checkpoint.RESUME_FILE)
     return next((file for file in files if file.exists()), None)
 
 
 def refuse_another(folder: Path, config: Config) -> None:
+    """Raise an error if the folder holds a training with other settings."""
     file = begun_file(folder)
     assert file is not None
     found = checkpoint.read(file).config
@@ -87,6 +91,7 @@ def refuse_another(folder: Path, config: Config) -> None:
 
 
 def steps_of(folder: Path) -> int:
+    """Return the training step of the checkpoint in a folder."""
     file = begun_file(folder)
     assert file is not None
     return int(checkpoint.read(file).provenance["step"])

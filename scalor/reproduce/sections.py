@@ -1,4 +1,4 @@
-"""The tables of the page of results, one function each: ours beside what is quoted, and what must be said below."""
+"""The sections of the results page, one function per table: our results beside quoted ones, with notes below."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -32,6 +32,7 @@ from scalor.reproduce.markdown import (
 from scalor.reproduce.results import Document
 
 Section = Callable[[Sequence[Document]], list[str]]
+"""Function from the results of a table to the lines of its section."""
 
 GATES = ("paper_mota", "strict_mota", "iou_mota")
 MOTA = ["MOTA, paper's gate", "strict gate", "IoU gate"]
@@ -53,9 +54,9 @@ WHOLE_NOTE = (
     "clips as SCALOR, all of the full length, in half the steps."
 )
 PUBLISHED = ("scalor", "vrnn", "sqair")
-"""Systems whose likelihood the paper gives."""
+"""Systems whose likelihood the paper reports."""
 SQAIR_MSE, SCALOR_MSE = paper.LIKELIHOOD["sqair-mnist-vld"].mse, paper.LIKELIHOOD["mnist-vld"].mse
-"""What the trainings of the paper end with."""
+"""Final MSE of the paper's models on MNIST VLD (Table 2)."""
 
 
 def tracking(documents: Sequence[Document]) -> list[str]:
@@ -87,12 +88,12 @@ def tracking(documents: Sequence[Document]) -> list[str]:
 
 
 def published(name: str) -> paper.Tracked | None:
-    """The paper's figures for the scenes and the system of a row."""
+    """Return the paper's numbers for the scenes and the system of a row, or None."""
     return paper.TRACKING.get(name.removeprefix("paper-"))
 
 
 def short_tracking(documents: Sequence[Document]) -> list[str]:
-    """For the README."""
+    """Return the short tracking table of docs/research.md."""
     rows = []
     for name in trained_settings("tracking"):
         seeds = of_setting(documents, name)
@@ -109,7 +110,7 @@ def short_tracking(documents: Sequence[Document]) -> list[str]:
 
 
 def classical_mota(documents: Sequence[Document], name: str, way: str, field: str) -> str:
-    """Measured on the scenes of a setting, or else quoted where there is something to quote."""
+    """Return the MOTA of a classical tracker on a setting's scenes: measured, otherwise quoted, otherwise NOTHING."""
     found = of_setting(documents, classical(scenes_of(name), way))
     if found:
         return mean(found, 3, at("metrics", field))
@@ -118,7 +119,7 @@ def classical_mota(documents: Sequence[Document], name: str, way: str, field: st
 
 
 def ahead(documents: Sequence[Document], name: str) -> str:
-    """The system with the highest MOTA under the strict gate, if SCALOR and another are measured."""
+    """Return the system with the highest MOTA (strict gate), if SCALOR and another system are measured."""
     scenes = scenes_of(name)
     ours = name if SETTINGS[name].system == "SCALOR" else scenes
     settings = {"SCALOR": ours, "SQAIR": of_system("sqair", scenes)}
@@ -140,12 +141,12 @@ def classical_note(rows: Sequence[Sequence[str]]) -> str:
 
 
 def trained_settings(name: str) -> list[str]:
-    """The rows of a table; classical trackers stand beside them."""
+    """Return the rows of a table: all settings but those of classical trackers, which are columns."""
     return [setting for setting in TABLES[name] if not SETTINGS[setting].detect]
 
 
 def likelihood(documents: Sequence[Document]) -> list[str]:
-    """A row a scene, and columns for every system."""
+    """Return the section with one row per scene and columns for every system."""
     head = ["scene", *(part for called in SYSTEMS.values() for part in (f"{called}: NLL", "MSE", "training"))]
     head += [part for system in PUBLISHED for part in (f"paper, {SYSTEMS[system]}: NLL", "MSE")]
     rows = []
@@ -163,7 +164,7 @@ def likelihood(documents: Sequence[Document]) -> list[str]:
 
 
 def likely(documents: Sequence[Document], name: str) -> list[str]:
-    """NLL, MSE and time of training, where there is such a setting."""
+    """Return the cells of NLL, MSE and training time; NOTHING if there is no such setting."""
     if name not in SETTINGS:
         return [NOTHING] * 3
     seeds = of_setting(documents, name)
@@ -171,7 +172,7 @@ def likely(documents: Sequence[Document], name: str) -> list[str]:
 
 
 def bound(documents: Sequence[Document]) -> str:
-    """What the NLL of a table is."""
+    """Return a sentence that defines the NLL of a table."""
     counts = {document["metrics"]["nll_samples"] for document in documents}
     alike = "for all systems alike" if len(counts) < 2 else "not as many for all"
     return (
@@ -231,7 +232,7 @@ def generation(documents: Sequence[Document]) -> list[str]:
 
 
 def efficiency(documents: Sequence[Document]) -> list[str]:
-    """A row a system and device, then a row a system."""
+    """Return the section with inference times per system and device, then training progress per system."""
     return [
         *inference_times(documents),
         "",
@@ -304,7 +305,7 @@ def generalisation(documents: Sequence[Document]) -> list[str]:
 
 
 def replay(documents: Sequence[Document]) -> list[str]:
-    """A row a system."""
+    """Return the section with one row per system."""
     head = ["semi-synthetic replay", *MOTA, "HOTA", "IDF1", "count MAE", "NLL", "MSE", "training"]
     rows = []
     for name in TABLES["replay"]:
@@ -333,7 +334,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "generalisation": ("Generalisation", generalisation),
     "replay": ("Grand Central, a semi-synthetic replay", replay),
 }
-"""By table: the title and what stands under it."""
+"""Title and function of the section of each table."""
 
 
 def of_setting(documents: Sequence[Document], name: str) -> list[Document]:
@@ -345,6 +346,8 @@ def metrics(documents: Sequence[Document], names: Sequence[str], digits: int, wh
 
 
 def ms_per_frame(objects: int) -> Callable[[Document], float | None]:
+    """Return a function that reads the time per frame with a number of objects from a document."""
+
     def get(document: Document) -> float | None:
         return next((row["ms_per_frame"] for row in document["speed"] if row["objects"] == objects), None)
 
@@ -352,7 +355,7 @@ def ms_per_frame(objects: int) -> Callable[[Document], float | None]:
 
 
 def seconds_until(mse: float) -> Callable[[Document], float | None]:
-    """The seconds of training at the first evaluation from which on all are at or below an error."""
+    """Return a function that reads the seconds of training until an MSE is reached and no longer exceeded."""
 
     def get(document: Document) -> float | None:
         since = None

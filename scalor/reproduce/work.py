@@ -1,6 +1,6 @@
-"""`scalor reproduce` itself: what is there is kept, what is missing is trained side by side, measured and written.
+"""The work of `scalor reproduce`: keep existing results; train, measure and write missing ones, in parallel.
 
-It may be stopped at any moment: the same command goes on from there.
+It can be stopped at any time: the same command resumes it.
 """
 
 import sys
@@ -25,20 +25,20 @@ from scalor.training.loop import Job, train_together
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it."""
+    """Result of a call of `work`."""
 
     documents: dict[Cell, Document] = field(default_factory=dict)
-    """In the order asked for."""
+    """Results, in the order of the request."""
     kept: set[Cell] = field(default_factory=set)
-    """Those that were there already."""
+    """Cells whose results existed already."""
     left_out: list[str] = field(default_factory=list)
-    """A sentence for each reason why cells were left out."""
+    """One sentence for each reason why cells were left out."""
     broken: list[str] = field(default_factory=list)
-    """A sentence for each training or measurement that failed."""
+    """One sentence for each training or measurement that failed."""
 
 
 def work(cells: Sequence[Cell], order: Order) -> Outcome:
-    """Every cell's result. A stop signal raises `Stopped`; what was trained and measured until then is kept."""
+    """Make the results of all cells. A stop signal raises `Stopped`; everything finished until then is kept."""
     for folder, option in ((order.results, "--results"), (order.runs, "--runs")):
         claim(folder, option)
     found = {cell: results.kept(cell, order) for cell in cells}
@@ -80,7 +80,7 @@ def work(cells: Sequence[Cell], order: Order) -> Outcome:
 
 
 def train(batch: Sequence[Training], order: Order) -> dict[Training, str]:
-    """Train side by side, going on where there is something to go on from; a sentence for each that broke."""
+    """Train in parallel, resuming where there is a checkpoint; return one sentence for each training that failed."""
     outcomes = train_together(
         [Job(one.config, one.folder) for one in batch], order.device, resume=True, together=order.together
     )
@@ -94,7 +94,7 @@ def train(batch: Sequence[Training], order: Order) -> dict[Training, str]:
 
 
 def batches(trainings: Mapping[Cell, Training]) -> list[list[Training]]:
-    """Those that are not finished, as they are trained: side by side, but alone where their progress is timed."""
+    """Return the unfinished trainings in batches that run in parallel; those whose progress is timed run alone."""
     untrained = [training for training in dict.fromkeys(trainings.values()) if not training.finished]
     alone = {training for cell, training in trainings.items() if cell.table == "efficiency" and not cell.setting.device}
     together = [training for training in untrained if training not in alone]
@@ -102,7 +102,7 @@ def batches(trainings: Mapping[Cell, Training]) -> list[list[Training]]:
 
 
 def possible(cells: Sequence[Cell], order: Order) -> tuple[list[Cell], list[str]]:
-    """The cells that can be made here, and a sentence about the others for each thing that is missing."""
+    """Return the cells that can be made here, and one sentence for each missing requirement of the others."""
     here, left_out = list(cells), []
     for needs, check in NEEDS:
         needing = [cell for cell in here if needs(cell)]
@@ -118,6 +118,7 @@ def possible(cells: Sequence[Cell], order: Order) -> tuple[list[Cell], list[str]
 
 
 def shows(kind: str) -> Callable[[Cell], bool]:
+    """Return a function that says whether a cell's scenes are of a kind."""
     return lambda cell: kind in (cell.config.scene.kind, cell.config.test.kind)
 
 
@@ -140,10 +141,11 @@ NEEDS: tuple[tuple[Callable[[Cell], bool], Callable[[Order], None]], ...] = (
     (shows("replay"), find_station),
     (lambda cell: cell.setting.device == "cuda", find_gpu),
 )
-"""What not every place has: who needs it, and a look for it that raises where it is missing."""
+"""Requirements that may be missing: which cells need them, and a check that raises an error if they are missing."""
 
 
 def claim(folder: Path, option: str) -> None:
+    """Make the folder and check that it can be written; an error names the option."""
     try:
         open_folder(folder)
     except InputError as error:

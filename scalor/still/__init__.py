@@ -1,1 +1,1 @@
-"""A camera that stands still: the scene without objects, what stands out from it, and what that tells of a video."""
+"""Still cameras: the background, its lighting, the foreground, and a survey of what moves."""

@@ -1,13 +1,14 @@
-"""The scene without objects, before a camera that stands still, in the light of each frame.
+"""Background of a still camera, in the lighting of each frame.
 
 >>> background = Background.of(video)
 >>> for frame in video:
 ...     empty = background.at(frame.picture)
 
-Each pixel is the most common of what sampled frames show there, once they are brought to one light. A scene that
-changes as a whole (a lamp is switched on) has several such pictures, its epochs, of which every frame gets the one
-that fits. In a plain scene, such as a dish under a microscope, what rests for all of the video is left out too
-(`resting`). Elsewhere a thing that stays for most of the video belongs to the scene: nothing tells them apart.
+Each pixel of the background is the most common value in sampled frames, after their lighting has been equalised. If the
+scene changes as a whole (a lamp is switched on), there are several such images, called epochs, and each frame gets the
+one that fits. In a plain scene, such as a dish under a microscope, objects that rest for the whole video are removed
+too (`resting`). In other scenes, an object that stays for most of the video is part of the background, because nothing
+distinguishes the two.
 """
 
 from collections.abc import Sequence
@@ -26,49 +27,52 @@ Picture = UInt8[np.ndarray, "H W 3"]
 Pictures = UInt8[np.ndarray, "N H W 3"]
 
 SAMPLED, FEWEST = 60, 12
-"""Frames from which the scene is made: at most, and of the largest pictures."""
+"""Number of frames from which the background is estimated: SAMPLED, or fewer if images are large, but at least
+FEWEST."""
 MOST_BYTES = 2**27
-"""Of sampled frames, unless there are fewer than FEWEST."""
+"""Largest memory in bytes for the sampled frames, unless it holds fewer than FEWEST."""
 WIDEST = 640
-"""Pixels along a side of the sampled frames that are kept to look at."""
+"""Largest side in pixels of the reduced sampled frames that are kept for measurements."""
 PLENTY = 0.3
-"""Share of the frames that make a value common."""
+"""Share of the frames that must show about the same value for that value to be common."""
 CROWDED = 0.3
-"""Share of the frames that show something else than the median, from which on another value may be more common."""
+"""Share of the frames that differ from the median of a pixel, above which another value may be more common."""
 CLEARLY = 0.05
-"""Share of the frames by which it must be."""
+"""Share of the frames by which another value must be more common than the median to replace it."""
 APART = 12
-"""Levels out of 255 between two values that are not one and its noise."""
+"""Largest difference, in levels out of 255, between values that are equal up to noise."""
 CHANGED = 0.4
-"""Share of the pixels that two epochs differ in. Things that come and go are not so large."""
+"""Smallest share of the pixels that differ between two epochs. Objects that come and go are not so large."""
 LEAST_EPOCH = (6, 0.25)
-"""Sampled frames, and share of them, that make an epoch: in fewer, things that move are not in the minority."""
+"""Smallest number of sampled frames in an epoch, and smallest share of them. In fewer frames, moving objects may not be
+in the minority."""
 MOST_EPOCHS = 8
+"""Largest number of epochs."""
 POOR = 0.75
-"""Share of the pixels that agree with an epoch's light; where fewer do, the other epochs are tried."""
+"""Share of the pixels that agree with the lighting of an epoch, below which the other epochs are tried."""
 BETTER = 0.7
-"""How much smaller the remainder of another epoch must be to change to it."""
+"""Largest ratio of the residual of another epoch to that of the current one for a change of epoch."""
 STEP = 0.06
-"""In shares of full brightness: a faster change of the light from one frame to the next is a step."""
+"""Smallest change of brightness between two frames that counts as a step, as a share of full brightness."""
 
 
 @dataclass(frozen=True)
 class FrameLight:
-    """What a health report may say of the light of one frame."""
+    """The lighting of one frame, for the health report."""
 
     light: Light
     brightness: float
-    """Mean of the scene in this light, from 0 to 1."""
+    """Mean of the background in this lighting, from 0 to 1."""
     epoch: int
-    """Which of the background's pictures fits this frame."""
+    """Index of the background image that fits this frame."""
     stepped: bool
-    """Whether the light is clearly another than in the frame before."""
+    """Whether the brightness changed abruptly since the previous frame."""
 
 
 class Background:
-    """Estimate the scene without objects, and follow its light.
+    """The background of a still camera, and a fit of its lighting that follows the frames.
 
-    Made by `Background.of(video)`, or from pictures of the scene that are at hand: `Background([picture])`.
+    Create it with `Background.of(video)`, or from existing images of the background: `Background([picture])`.
     """
 
     def __init__(self, epochs: Sequence[Picture], samples: Sequence[Picture] = ()) -> None:
@@ -76,15 +80,15 @@ class Background:
             raise InputError("epochs is empty: give at least one picture of the scene without objects.")
         self.epochs = tuple(np.ascontiguousarray(picture) for picture in epochs)
         self.samples = tuple(samples)
-        """Frames of the video that it was made from, shrunken to WIDEST."""
+        """Frames from which the background was estimated, reduced to at most WIDEST pixels along a side."""
         self.light: FrameLight | None = None
-        """Of the frame that `at` was last asked for; None before the first."""
+        """Lighting of the last frame that was given to `at`; None before the first."""
         self._points = [points_of(picture) for picture in self.epochs]
         self._index: tuple[int, np.ndarray] | None = None
 
     @staticmethod
     def of(video: Video) -> "Background":
-        """Sample frames from all of a video and make its background of them.
+        """Estimate the background from frames sampled over the whole video.
 
         >>> background = Background.of(open_video("ants.mp4"))
         """
@@ -97,7 +101,10 @@ class Background:
 
     @staticmethod
     def from_pictures(pictures: Pictures) -> "Background":
-        """Make a background of frames in their order, sampled from all of a video. They are changed."""
+        """Estimate the background from frames sampled over the whole video, in order.
+
+        The frames are modified in place.
+        """
         height, width = pictures.shape[1:3]
         size = shrunken_size((height, width), min(1.0, WIDEST / max(height, width)))
         samples = [shrink(picture, size).copy() for picture in pictures]
@@ -105,15 +112,15 @@ class Background:
 
     @property
     def still(self) -> Picture:
-        """The scene in the light that most frames have, of the longest epoch."""
+        """The background of the longest epoch, in the lighting of most frames."""
         return self.epochs[0]
 
     def shrunken(self, size: tuple[int, int]) -> "Background":
-        """The same for pictures of another height and width, with a running state of its own."""
+        """Return the background for images of another height and width, with a lighting state of its own."""
         return Background([shrink(picture, size) for picture in self.epochs])
 
     def sampled_pairs(self) -> list[tuple[Picture, Picture]]:
-        """The sampled frames, shrunken, each with the background in its light."""
+        """Return the reduced sampled frames, each with the background in its lighting."""
         if not self.samples:
             return []
         height, width = self.samples[0].shape[:2]
@@ -121,7 +128,10 @@ class Background:
         return [(picture, small.at(picture)) for picture in self.samples]
 
     def at(self, picture: Picture) -> Picture:
-        """The background in the light of this picture. Call it once for each frame, in their order."""
+        """Return the background in the lighting of this image.
+
+        Call it once for each frame, in order.
+        """
         epoch, light = self._fit(points_of(picture))
         brightness = light.brightness(self._points[epoch])
         stepped = self.light is not None and abs(brightness - self.light.brightness) > STEP
@@ -129,7 +139,7 @@ class Background:
         return self._in_light(epoch, light)
 
     def _fit(self, seen: Points) -> tuple[int, Light]:
-        """The epoch that explains a picture, and the light in it."""
+        """Return the epoch that explains an image, and the lighting in it."""
         epoch, before = (self.light.epoch, self.light.light) if self.light else (0, USUAL)
         fits = {epoch: fit_light(seen, self._points[epoch], before)}
         if fits[epoch].agreeing < POOR or self.light is None:
@@ -144,13 +154,16 @@ class Background:
             return self.epochs[epoch]
         if self._index is None or self._index[0] != epoch:
             self._index = epoch, self.epochs[epoch] + np.array([0, 256, 512], np.intp)
-        # "wrap" only because it spares a check of every pixel.
+        # Mode "wrap" only avoids a range check of every pixel.
         lit: np.ndarray = np.take(light.table().ravel(), self._index[1], mode="wrap")
         return lit
 
 
 def parts_in_one_light(pictures: Pictures) -> list[Pictures]:
-    """Sampled frames brought to one light, in place; in several parts, the longest first, where the scene changes."""
+    """Equalise the lighting of sampled frames, in place, and split them where the scene changes.
+
+    Return the parts, the longest first.
+    """
     parts = [pictures]
     done: list[Pictures] = []
     while parts:
@@ -168,7 +181,10 @@ def parts_in_one_light(pictures: Pictures) -> list[Pictures]:
 
 
 def bring_to_one_light(pictures: Pictures, lights: list[Light]) -> None:
-    """Undo the light of each picture, in place. What it has clipped is taken from a picture that has not."""
+    """Undo the lighting of each image, in place.
+
+    Pixels that the lighting clipped are copied from an image that needed no correction.
+    """
     usual = [number for number, light in enumerate(lights) if light.is_usual()]
     for number, light in enumerate(lights):
         if light.is_usual():
@@ -182,19 +198,22 @@ def bring_to_one_light(pictures: Pictures, lights: list[Light]) -> None:
 
 
 def lights_of(samples: list[Points]) -> list[Light]:
-    """Of each sample beside one that is neither clipped nor unusually bright or dark."""
+    """Return the lighting of each sample, relative to a common reference.
+
+    The lighting of the reference is that of a sample that is neither clipped nor unusually bright or dark.
+    """
     clipped = np.array([((points < 5) | (points > 250)).mean() for points in samples])
     brightness = np.array([points.mean() for points in samples])
     allowed = np.flatnonzero(clipped <= clipped.min() + 0.01)
     reference = samples[allowed[np.argsort(brightness[allowed])[len(allowed) // 2]]]
-    # Objects are in the first reference; the median of what all frames look like in its light is a better one.
+    # The first reference contains objects. The median of all samples in its lighting is a better reference.
     lights = [fit_light(points, reference) for points in samples]
     median = np.median([in_light(points, light.inverse()) for points, light in zip(samples, lights, strict=True)], 0)
     return [fit_light(points, median.astype(np.float32), light) for points, light in zip(samples, lights, strict=True)]
 
 
 def change_of_scene(samples: Float[np.ndarray, "N 3 P"]) -> int | None:
-    """The first sample of another epoch, where most of the scene looks different from then on."""
+    """Return the first sample of another epoch, from which on most of the scene looks different, or None."""
     least = max(LEAST_EPOCH[0], round(LEAST_EPOCH[1] * len(samples)))
     largest, where = 0.0, None
     for first in range(least, len(samples) - least + 1):
@@ -202,7 +221,7 @@ def change_of_scene(samples: Float[np.ndarray, "N 3 P"]) -> int | None:
         before, after = (np.median(part, 0) for part in parts)
         if (np.abs(after - before).max(0) > APART).mean() < CHANGED:
             continue
-        # Medians say whether the scene changes, and are the same about that time; means are farthest apart just then.
+        # Medians show whether the scene changes, but not exactly when. Means differ most at the exact time.
         change = float(np.abs(parts[1].mean(0) - parts[0].mean(0)).mean())
         if change > largest:
             largest, where = change, first
@@ -210,10 +229,10 @@ def change_of_scene(samples: Float[np.ndarray, "N 3 P"]) -> int | None:
 
 
 def scene(pictures: Pictures) -> Picture:
-    """The most common value of each pixel: the median, unless another value is in more frames."""
+    """Return the most common value of each pixel: the median, unless another value is in more frames."""
     common: np.ndarray = np.empty(pictures.shape[1:], np.uint8)
     middle = (len(pictures) - 1) // 2
-    for row in range(len(common)):  # row by row, as sorting makes copies
+    for row in range(len(common)):  # row by row, because sorting makes copies
         values = pictures[:, row].reshape(len(pictures), -1)
         median = np.partition(values, middle, 0)[middle]
         crowded = holders(values, median) < 1 - CROWDED
@@ -224,8 +243,10 @@ def scene(pictures: Pictures) -> Picture:
 
 
 def most_common(values: UInt8[np.ndarray, "N P"], median: UInt8[np.ndarray, " P"]) -> UInt8[np.ndarray, " P"]:
-    """The middle of the narrowest range that holds PLENTY of the values of each column, where more frames show about
-    that than show about the median."""
+    """Return the most common value of each column, which is its median unless another value is clearly more common.
+
+    The other value is the middle of the narrowest range that holds a share of PLENTY of the values.
+    """
     ordered = np.sort(values, 0)
     held = max(2, round(PLENTY * len(values)))
     width = ordered[held - 1 :] - ordered[: len(values) - held + 1]
@@ -234,6 +255,6 @@ def most_common(values: UInt8[np.ndarray, "N P"], median: UInt8[np.ndarray, " P"
 
 
 def holders(values: UInt8[np.ndarray, "N P"], value: UInt8[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
-    """Share of the values of each column that are about this one."""
+    """Return the share of the values of each column that are within APART of a given value."""
     about: np.ndarray = (np.maximum(values, value) - np.minimum(values, value) <= APART).mean(0)
     return about

@@ -1,4 +1,4 @@
-"""Connected pieces of the foreground: their boxes and their own axes."""
+"""Connected components of the foreground (blobs), with their bounding boxes and principal axes."""
 
 import math
 from collections.abc import Sequence
@@ -11,52 +11,55 @@ from scipy import ndimage
 from scalor.boxes import Perspective, sizes_at
 
 SPECK = 8
-"""Pieces of fewer pixels are noise."""
+"""Smallest number of pixels of a component; smaller ones are noise."""
 LEAST = 0.15
-"""Share of the area of an object's box below which a piece is not one."""
+"""Smallest area of a component that may be an object, as a share of the area of a typical object's box."""
 
 
 @dataclass(frozen=True)
 class Blobs:
-    """What differs from the scene in a frame, or in several, one thing after another."""
+    """The connected components of the foreground in one frame, or in several frames one after the other."""
 
     box: Float[np.ndarray, "N 4"]
     """x0, y0, x1, y1."""
     moments: Float[np.ndarray, "N 6"]
-    """Sums over its pixels of 1, x, y, x x, y y and x y: those of two blobs together are their sums."""
+    """Sums of 1, x, y, x x, y y and x y over the pixels. The moments of two blobs together are the sums of theirs."""
     frame: tuple[int, int]
-    """Height and width of the picture."""
+    """Height and width of the image."""
 
     @property
     def centre(self) -> Float[np.ndarray, "N 2"]:
-        """x and y of the middle of the box."""
+        """x and y of the centres of the boxes."""
         middle: np.ndarray = (self.box[:, :2] + self.box[:, 2:]) / 2
         return middle
 
     @property
     def size(self) -> Float[np.ndarray, "N 2"]:
-        """Height and width of the box."""
+        """Height and width of the boxes."""
         sides: np.ndarray = (self.box[:, 2:] - self.box[:, :2])[:, ::-1]
         return sides
 
     @property
     def area(self) -> Int[np.ndarray, " N"]:
-        """Pixels."""
+        """Number of pixels."""
         return self.moments[:, 0].astype(int)
 
     @property
     def whole(self) -> Bool[np.ndarray, " N"]:
-        """Whether it lies inside the picture, not at its border."""
+        """Whether each box lies inside the image without touching its border."""
         height, width = self.frame
         x0, y0, x1, y1 = self.box.T
         inside: np.ndarray = (x0 > 0) & (y0 > 0) & (x1 < width) & (y1 < height)
         return inside
 
     def axes(self) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
-        """Length and breadth of the ellipse with the same moments, and the angle of its length from the x axis."""
+        """Return length, breadth and angle of the ellipses with the same moments.
+
+        The angle, in radians, is that of the long axis from the x axis.
+        """
         one, x, y, xx, yy, xy = self.moments.T
         one = np.maximum(one, 1)
-        pixel = 1 / 12  # the variance of one, which is a square and not a point
+        pixel = 1 / 12  # the variance within a pixel, which is a square and not a point
         across, down = xx / one - (x / one) ** 2 + pixel, yy / one - (y / one) ** 2 + pixel
         both = xy / one - x * y / one**2
         middle, apart = (across + down) / 2, np.hypot((across - down) / 2, both)
@@ -68,7 +71,10 @@ class Blobs:
 
 
 def find_blobs(changed: Bool[np.ndarray, "H W"], gap: int = 0) -> Blobs:
-    """Each connected piece of more than a few pixels; pieces up to twice `gap` pixels apart are one."""
+    """Return the connected components of at least SPECK pixels.
+
+    Pieces up to twice `gap` pixels apart are one component.
+    """
     grown = changed
     for axis in (0, 1) if gap else ():
         grown = ndimage.maximum_filter1d(grown, 2 * gap + 1, axis)
@@ -85,7 +91,7 @@ def find_blobs(changed: Bool[np.ndarray, "H W"], gap: int = 0) -> Blobs:
 
 
 def join_blobs(parts: Sequence[Blobs]) -> Blobs:
-    """Those of several frames, one after the other."""
+    """Return the blobs of several frames, one frame after the other."""
     boxes, moments = np.concatenate([one.box for one in parts]), np.concatenate([one.moments for one in parts])
     return Blobs(boxes, moments, parts[0].frame)
 
@@ -93,7 +99,10 @@ def join_blobs(parts: Sequence[Blobs]) -> Blobs:
 def large_enough(
     blobs: Blobs, object_size: tuple[float, float], height: int, perspective: Perspective
 ) -> Bool[np.ndarray, " N"]:
-    """Those that may be an object of this typical size, for where they are in a picture of this height."""
+    """Return which blobs may be objects of this typical size.
+
+    The size depends on the blob's row in an image of this height, as given by the perspective.
+    """
     sizes = sizes_at(blobs.centre[:, 1], height, perspective)
     large: np.ndarray = blobs.area >= LEAST * math.prod(object_size) * sizes**2
     return large

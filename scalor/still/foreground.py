@@ -1,14 +1,15 @@
-"""Foreground: the pixels that are neither noise nor the scene in a shadow.
+"""Foreground test: the pixels that are neither noise nor background in shadow.
 
-A shadow darkens the scene and leaves the rest of it as it is: its colours, where it has several, and else its texture.
-Where a video has no colours that could tell (grey film, one tint throughout) and the scene no texture, everything
-that differs counts, since most that is dark there is an object: fish in a light tank, walkers on a pavement.
+A shadow darkens the background and leaves the rest of it unchanged: its colours if it has several, and otherwise its
+texture. If a video has no colours to compare (grey film, one tint throughout) and the background has no texture,
+everything that differs is foreground, because most of what is dark there is an object: fish in a light tank, walkers on
+a pavement.
 
 >>> test = ForegroundTest.of([(picture, background.at(picture)) for picture in video.sample(20)])
 >>> test(to_floats(picture), to_floats(background.at(picture)))
 
-The numbers were chosen on the first 477 frames of PETS 2009 S2L1, view 1, by looking at what they do and by how they
-score, and looked at on six other videos of streets, fish, cells and colloids.
+The numbers were chosen on the first 477 frames of PETS 2009 S2L1, view 1, by visual inspection and by score. They were
+checked visually on six other videos of streets, fish, cells and colloids.
 """
 
 from collections.abc import Sequence
@@ -24,49 +25,54 @@ Picture = Float[np.ndarray, "3 H W"]
 Bytes = UInt8[np.ndarray, "H W 3"]
 
 DETAIL = 12
-"""Objects whose narrower side has at least twice so many pixels are looked at in a coarser picture."""
+"""Smallest number of pixels to which the narrower side of an object is reduced. Images are reduced if it has at least
+twice as many."""
 CONTRAST, FAINTEST = 0.1, 0.012
-"""How much objects differ from the scene, pixels in [0, 1]: strong ones at least so much, and any;"""
+"""Largest and smallest threshold for the difference from the background, with pixels in [0, 1]."""
 NOTABLE = 0.25
-"""and this share of what the strongest differences of a video are."""
+"""Threshold as a share of the strongest differences of a video, between FAINTEST and CONTRAST."""
 STRONG = 99.9
-"""Percentile of the differences that strong ones reach."""
+"""Percentile of the differences that counts as the strongest ones."""
 NOISE = 4.0
-"""Nothing within so many deviations of the noise stands out."""
+"""Smallest difference of a foreground pixel, in standard deviations of the noise."""
 QUIET, TO_DEVIATION = 25, 3.14
-"""Percentile of the differences that is noise even where objects fill half of a frame, and what makes it the standard
-deviation of a normal distribution."""
+"""Percentile of the differences that is noise even where objects fill half of a frame, and the factor from it to the
+standard deviation of a normal distribution."""
 LOOKED_AT = 20
-"""Sampled frames by which a test is chosen, at most."""
+"""Largest number of sampled frames by which a test is chosen."""
 SHADE = 0.5
-"""A shadow leaves at least this share of the light, and the colour and the texture as they are."""
+"""Smallest share of the light that a shadow leaves. It leaves the colour and the texture unchanged."""
 TINT = 0.05
-"""How far off a colour may be, at the same light, pixels in [0, 1]."""
+"""Largest difference between equal colours at equal brightness, with pixels in [0, 1]."""
 COLOURFUL = 0.1
-"""Share of what differs from the scene that has another colour, from which on colour tells objects from shadows. It is
-.2 to .3 in street videos, and at most .05 in grey ones and in those of one tint."""
+"""Share of the differing pixels that have another colour, above which colour distinguishes objects from shadows. It is
+.2 to .3 in street videos, and at most .05 in grey videos and those of one tint."""
 WINDOW = 5
-"""Pixels along a side of the square in which texture is compared,"""
+"""Side in pixels of the square in which texture is compared."""
 TEXTURE, KEPT = 3.0, 0.6
-"""where the scene varies by so many deviations of the noise, and the correlation that a shadow keeps."""
+"""Smallest standard deviation of the background's texture, in standard deviations of the noise, and smallest
+correlation of a shadow with it."""
 SPECK = 0.08
-"""What is smaller than this share of an object's size is no part of one."""
+"""Foreground smaller than this share of an object's height or width is removed."""
 GAP = (0.15, 0.1)
-"""Holes and gaps of this share of an object's height and width are closed."""
+"""Holes and gaps of up to these shares of an object's height and width are closed."""
 
 
 @dataclass(frozen=True)
 class ForegroundTest:
-    """Tell objects from the scene, for one video. Without numbers: of strong things in a colourful video."""
+    """Foreground test for one video.
+
+    The defaults are for clearly visible objects in a colourful video.
+    """
 
     least: float = CONTRAST
-    """Nothing fainter stands out."""
+    """Smallest difference from the background of a foreground pixel, with pixels in [0, 1]."""
     colourful: bool = True
-    """Whether colour tells objects from shadows in this video."""
+    """Whether colour distinguishes objects from shadows in this video."""
 
     @staticmethod
     def of(pairs: Sequence[tuple[Bytes, Bytes]]) -> "ForegroundTest":
-        """Choose it by what sampled frames, each with its background, differ in."""
+        """Choose the test of a video by how sampled frames differ from their backgrounds."""
         if not pairs:
             return ORDINARY
         differences, tinted, outside = [], 0, 0
@@ -81,7 +87,7 @@ class ForegroundTest:
         return ForegroundTest(least, tinted > COLOURFUL * outside)
 
     def __call__(self, picture: Picture, background: Picture) -> Bool[np.ndarray, "H W"]:
-        """The pixels of a frame that are neither noise nor the background in a shadow."""
+        """Return the pixels of a frame that are neither noise nor background in shadow."""
         outside = beyond(picture, background, self.least)
         there = picture[:, outside], background[:, outside]
         light = relative_light(*there)
@@ -96,53 +102,56 @@ class ForegroundTest:
 
 
 ORDINARY = ForegroundTest()
-"""For a video of which nothing is known."""
+"""Test for a video about which nothing is known."""
 
 
 def to_floats(picture: Bytes) -> Picture:
-    """The picture with colours in [0, 1], channels first."""
+    """Return the image with colours in [0, 1], channels first."""
     first: np.ndarray = np.ascontiguousarray(picture.transpose(2, 0, 1))
     floats: np.ndarray = np.multiply(first, np.float32(1 / 255), dtype=np.float32)
     return floats
 
 
 def thinned(pairs: Sequence[tuple[Bytes, Bytes]], most: int) -> Sequence[tuple[Bytes, Bytes]]:
-    """So many of them at most, evenly spread."""
+    """Return at most `most` of the pairs, evenly spaced."""
     return [pairs[number * len(pairs) // most] for number in range(most)] if len(pairs) > most else pairs
 
 
 def difference(picture: Picture, background: Picture) -> Float[np.ndarray, "H W"]:
-    """Of each pixel, in the colour that is farthest off."""
+    """Return the difference of each pixel, in the channel that differs most."""
     apart: np.ndarray = np.abs(picture - background).max(0)
     return apart
 
 
 def least_for(strength: float) -> float:
-    """What counts in a video whose strong differences are so large: less where all is faint."""
+    """Return the threshold for a video whose strongest differences are this large.
+
+    It is lower where all differences are faint.
+    """
     return min(CONTRAST, max(FAINTEST, NOTABLE * strength))
 
 
 def noise_of(picture: Float[np.ndarray, "C H W"], background: Float[np.ndarray, "C H W"]) -> float:
-    """Standard deviation of the differences where nothing moves, of the noisiest colour."""
+    """Return the standard deviation of the differences where nothing moves, in the noisiest channel."""
     apart = np.abs(picture[:, ::4, ::4] - background[:, ::4, ::4]).reshape(len(picture), -1)
     return TO_DEVIATION * float(np.percentile(apart, QUIET, axis=1).max())
 
 
 def beyond(picture: Picture, background: Picture, least: float) -> Bool[np.ndarray, "H W"]:
-    """Pixels that are no noise."""
+    """Return the pixels that differ by more than noise."""
     apart = difference(picture, background)
     outside: np.ndarray = apart > max(least, NOISE * noise_of(picture, background))
     return outside
 
 
 def relative_light(seen: Float[np.ndarray, "3 P"], scene: Float[np.ndarray, "3 P"]) -> Float[np.ndarray, " P"]:
-    """How bright pixels are beside the scene."""
+    """Return the brightness of pixels relative to the background."""
     light: np.ndarray = (seen * scene).sum(0) / np.maximum((scene**2).sum(0), 1e-6)
     return light
 
 
 def tints(seen: Float[np.ndarray, "3 P"], scene: Float[np.ndarray, "3 P"]) -> Bool[np.ndarray, " P"]:
-    """Whether pixels have another colour than the scene, whatever their light."""
+    """Return whether pixels differ from the background in colour, whatever their brightness."""
     tinted: np.ndarray = np.abs(seen - relative_light(seen, scene) * scene).max(0) > TINT
     return tinted
 
@@ -150,7 +159,10 @@ def tints(seen: Float[np.ndarray, "3 P"], scene: Float[np.ndarray, "3 P"]) -> Bo
 def keeps_texture(
     picture: Float[np.ndarray, "H W"], scene: Float[np.ndarray, "H W"], rows: np.ndarray, columns: np.ndarray
 ) -> Bool[np.ndarray, " P"]:
-    """Whether the surroundings of pixels show the texture of the scene, only darker. Where that has none: no."""
+    """Return whether the surroundings of pixels show the texture of the background, only darker.
+
+    The result is false where the background has no texture.
+    """
     if min(picture.shape) < WINDOW:
         return np.zeros(len(rows), bool)
     edge = WINDOW // 2
@@ -169,20 +181,20 @@ def keeps_texture(
 
 
 def coarseness(size: tuple[float, float]) -> int:
-    """Pixels along a side of the squares in which objects of this height and width are seen well enough."""
+    """Return the factor by which images can be reduced while objects of this height and width stay visible enough."""
     return max(1, int(min(size) // DETAIL))
 
 
 def shrink(picture: Picture, factor: int) -> Picture:
-    """Means of squares of `factor` pixels; what is left over at the right and below is cut off."""
+    """Reduce an image to means of squares of `factor` pixels; the remainder at the right and below is cut off."""
     height, width = (side // factor * factor for side in picture.shape[1:])
     parts = [picture[:, y:height:factor, x:width:factor] for y in range(factor) for x in range(factor)]
-    # Frames often come with their channels last in memory, in which everything below would be slow.
+    # Frames often have their channels last in memory, which would make all later steps slow.
     return np.ascontiguousarray(sum(parts[1:], parts[0]) / len(parts))
 
 
 def close(inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Bool[np.ndarray, "H W"]:
-    """Without specks, then without gaps."""
+    """Remove specks, then close gaps."""
     share = inside.astype(np.float32)
     for axis, side in enumerate(size):
         share = ndimage.uniform_filter1d(share, round(SPECK * side) | 1, axis)

@@ -1,8 +1,8 @@
-"""Things that rest for most of a video, taken out of the picture of its scene.
+"""Removal of objects that rest for most of a video from the background of a plain scene.
 
-No statistics over time can tell a thing that never moves from the scene. In a plain scene its place does: before the
-even ground of a dish or a tank whatever stands out is a thing, if it is as large, and as dark or as bright, as what
-does move. It is painted over with its surroundings. Scenes that are not plain, such as streets, stay as they are.
+No statistics over time can tell an object that never moves from the background. In a plain scene, its surroundings can:
+on the even ground of a dish or a tank, whatever stands out is an object if it is as large, and as dark or as bright, as
+the moving objects. It is replaced by its surroundings. Scenes that are not plain, such as streets, stay unchanged.
 """
 
 import numpy as np
@@ -13,25 +13,30 @@ from scalor.video.resize import shrink, shrunken_size
 from scalor.video.sources import Picture
 
 WIDTH, AROUND = 128, 0.3
-"""Pixels along the longer side of the picture in which surroundings are made, and the share of its shorter side over
-which a median is taken. Things that rest must cover less than half of that."""
+"""Longer side in pixels of the reduced image in which surroundings are estimated, and window of the median filter as a
+share of its shorter side. Objects at rest must cover less than half of the window."""
 LOOKED_AT = 12
-"""Frames in which things that move are measured."""
+"""Approximate number of frames in which moving objects are measured."""
 TOLERANCE, SEEN = 3.0, 3.0
-"""The ground is even up to so many deviations of the noise, at least so many levels of 255; a thing is so many times
-that above it."""
+"""The ground is even up to TOLERANCE standard deviations of the noise, and at least TOLERANCE levels out of 255. An
+object differs from it by more than SEEN times that."""
 PLAIN = 0.85
-"""Share of the scene that is even ground: .93 to .99 for cells, fish in a tank and colloids, .17 to .76 in streets."""
+"""Smallest share of even ground in a plain scene. Measured shares are .93 to .99 for cells, fish in a tank and
+colloids, and .17 to .76 in streets."""
 ONE_SIDED = 0.9
-"""Share of what differs from the ground that is darker, or that is brighter."""
+"""Smallest share of what differs from the ground that must be darker, or that must be brighter."""
 AS_STRONG = 0.35
-"""Of the usual contrast of things: what differs less is no thing at rest."""
+"""Smallest contrast of an object at rest, as a share of the median contrast of moving objects."""
 LARGEST, SMALLEST = 4.0, 0.1
-"""Of the usual area of things: what is larger or smaller belongs to the scene."""
+"""Largest and smallest area of an object at rest, in typical areas of moving objects. Larger and smaller things are
+part of the background."""
 
 
 def without_resting(scene: Picture, pictures: UInt8[np.ndarray, "N H W 3"]) -> Picture:
-    """The scene with things at rest painted over, if it is plain. `pictures` are frames in its light."""
+    """Return the background without objects at rest if the scene is plain, else unchanged.
+
+    The `pictures` are frames in the lighting of the background.
+    """
     ground = surroundings(scene)
     height = above(scene, ground)
     some = pictures[:: max(1, len(pictures) // LOOKED_AT)]
@@ -52,7 +57,7 @@ def without_resting(scene: Picture, pictures: UInt8[np.ndarray, "N H W 3"]) -> P
 
 
 def surroundings(scene: Picture) -> Picture:
-    """The scene without anything small: a wide median, as large as the scene."""
+    """Return the background without small structures, by a wide median filter, at the size of the background."""
     height, width = scene.shape[:2]
     small = shrink(scene, shrunken_size((height, width), min(1.0, WIDTH / max(height, width))))
     window = max(3, round(AROUND * min(small.shape[:2])) | 1)
@@ -60,14 +65,14 @@ def surroundings(scene: Picture) -> Picture:
 
 
 def above(picture: Picture, ground: Picture) -> Float[np.ndarray, "H W"]:
-    """By how many levels the grey of a picture is above the ground's, less the noise of single pixels."""
+    """Return by how many grey levels an image exceeds the ground, smoothed against the noise of single pixels."""
     apart: np.ndarray = picture.mean(-1, dtype=np.float32) - ground.mean(-1, dtype=np.float32)
     smooth: np.ndarray = ndimage.uniform_filter(apart, 3)
     return smooth
 
 
 def usual_area(masks: list[Bool[np.ndarray, "H W"]]) -> float:
-    """Pixels of the thing that a typical pixel of a thing belongs to."""
+    """Return the area in pixels of the connected component to which a typical foreground pixel belongs."""
     areas = np.concatenate([np.bincount(ndimage.label(mask)[0].ravel())[1:] for mask in masks])
     areas = np.sort(areas)
     return float(areas[np.searchsorted(np.cumsum(areas), areas.sum() / 2)])
@@ -76,7 +81,10 @@ def usual_area(masks: list[Bool[np.ndarray, "H W"]]) -> float:
 def things(
     height: Float[np.ndarray, "H W"], low: float, high: float, area: tuple[float, float]
 ) -> Bool[np.ndarray, "H W"]:
-    """Connected pixels above `low` of which some are above `high`, of an area within these bounds, with their rims."""
+    """Return the connected components above `low` that exceed `high` somewhere and whose area is within these bounds.
+
+    They are dilated to include their rims.
+    """
     labels, count = ndimage.label(height > low)
     areas = np.bincount(labels.ravel(), minlength=count + 1)
     peaks = np.bincount(labels.ravel(), (height > high).ravel(), count + 1)

@@ -1,12 +1,14 @@
-"""Survey a video before anything is learned: how large, fast and many its objects are. The camera must stand still.
+"""Survey of a video before anything is learned: size, speed and number of its objects.
+
+The camera must stand still.
 
 >>> video = open_video("ants.mp4")
 >>> found = survey(video, Background.of(video))
 >>> found.object_size, found.objects, found.confidence
 
-The size is the one that most of the foreground has: blobs of sampled frames, with pieces nearby joined or not, vote for
-their length and breadth. What is whole and alone is the same however it is joined, so its votes agree; those of parts
-and of groups are scattered.
+The size is the one that most of the foreground has. Blobs of sampled frames vote for their length and breadth, with
+nearby pieces joined at several distances. A whole, separate object has the same size at every distance, so its votes
+agree. Votes of parts and groups are scattered.
 """
 
 from collections.abc import Iterator
@@ -36,81 +38,101 @@ from scalor.video.resize import shrink
 from scalor.video.sources import Frame
 
 GAPS_JOINED = (0, 1, 2, 4, 7)
-"""Pixels of the surveyed pictures by which pieces are grown before they are joined."""
+"""Pixels of the reduced frames by which pieces are dilated before they are joined."""
 VOTE = 0.35
-"""Power of its area with which a blob votes: with 1 groups win, with 0 specks do."""
+"""Exponent of a blob's area in the weight of its vote. With 1, groups dominate; with 0, specks do."""
 BIN, BLUR = 0.1, 3.0
-"""Width of the bins in which votes are counted, in logarithms of a length, and the deviation in bins of their blur."""
+"""Bin width of the histogram of votes, in logarithms of a length, and standard deviation of its blur, in bins."""
 ALIKE = 0.35
-"""How far the logarithms of length and breadth are from those of the typical thing, at most, for one like it."""
+"""Largest difference of the logarithms of length and breadth between an object and the typical one, for similar
+objects."""
 LONG, EVERY_WAY = 1.6, 0.6
-"""Length by breadth from which things have a direction, and how strongly they must share it (1: all the same way) for
-the height and the width of their boxes to mean something each."""
+"""Ratio of length to breadth above which objects have a direction, and how well directions must agree (1: all the same)
+for height and width of a box to have separate typical values."""
 GROUP = 1.8
-"""A blob of so many areas of a typical thing is several."""
+"""Area of a blob, in areas of a typical object, above which it counts as several objects."""
 MOSTLY = 0.45
-"""Share of the 3 x 3 pixels around one that are foreground, from which on it is, too."""
+"""Share of foreground in the 3 x 3 pixels around a pixel, above which the pixel is foreground."""
 VOTING, LOOKED_AT = 40, 20
-"""Sampled frames by which sizes, and by which noise and strength are measured."""
+"""Largest number of sampled frames by which sizes are measured, and by which noise and strength are."""
 STRETCHES, STRETCH = 3, 32
-"""Stretches of the video, and frames in each, in which speeds are measured."""
+"""Number of parts of the video in which speeds are measured, and frames in each."""
 STEPS, FAR = (1, 2, 4, 8), 2.0
-"""Speeds are measured over the first of these numbers of frames in which things move so many pixels, or the last."""
+"""Intervals in frames over which speeds are measured, and pixels that objects must move. The first interval in which
+they move that far is used, or else the last."""
 MANY, AGREEING = 40, 0.7
-"""Things seen, and the rank correlation of their height and their place, that make a perspective."""
+"""Smallest number of objects, and smallest rank correlation between their height and their row, for a perspective."""
 ONE_SHAPE = 0.3
-"""How far apart the logarithms of height by width of single things may be."""
+"""Largest difference between the logarithm of a single object's height by width and the typical one."""
 APART = 0.1
-"""Things are compared that are farther apart than this share of the picture's height."""
+"""Smallest vertical distance between two compared objects, as a share of the image's height."""
 
 Small = UInt8[np.ndarray, "h w 3"]
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a video shows, in pixels of the video and frames of the video."""
+    """Measurements of a video, in pixels and frames of the video."""
 
     object_size: tuple[float, float]
-    """Typical height and width of a box. Long things that lie every way have boxes of every shape: a typical side."""
+    """Typical height and width of a box. Long objects that lie in all directions have boxes of every shape; then both
+    are a typical side."""
     speed: float
-    """Pixels a frame; 0 where it could not be measured."""
+    """Median speed in pixels per frame; 0 where it could not be measured."""
     objects: float
-    """In a frame, on average."""
+    """Mean number of objects in a frame."""
     strength: float
-    """How much the objects' pixels differ from the scene, in shares of full brightness."""
+    """Difference between the objects' pixels and the background, as a share of full brightness."""
     perspective: Perspective
+    """Relative size of objects at the upper and lower edge of the image."""
     body: tuple[float, float] = (0.0, 0.0)
-    """Typical length and breadth along a thing's own axes, whatever its direction."""
+    """Typical length and breadth along an object's own axes, whatever its direction."""
     any_direction: bool = False
-    """Whether long things lie every way, as fish seen from above do."""
+    """Whether long objects lie in all directions, as fish seen from above do."""
     confidence: float = 1.0
-    """Share of the votes for about this size: above .5 things are alike and apart; below .2 they overlap, are in
-    pieces or of many sizes, and the size should be checked."""
+    """Share of the votes for about this size. Above .5, objects are alike and separate. Below .2, they overlap, are in
+    pieces or have many sizes, and the size should be checked."""
     noise: float = 0.0
-    """Standard deviation of the pixels where nothing moves, in shares of full brightness."""
+    """Standard deviation of the pixels where nothing moves, as a share of full brightness."""
     moving: float = 0.0
-    """Share of the picture that is foreground, on average."""
+    """Mean share of the image that is foreground."""
     test: ForegroundTest = ORDINARY
-    """What tells objects from the scene."""
+    """Test that separates objects from the background."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of typical things, in pixels of the surveyed pictures."""
+    """Size of typical objects, in pixels of the reduced frames."""
 
     box: tuple[float, float]
     """Height and width."""
     body: tuple[float, float]
     """Length and breadth along their own axes."""
     area: float
+    """Number of pixels."""
     gap: int
-    """By how many pixels pieces are best grown before they are joined."""
+    """Pixels by which pieces are best dilated before they are joined."""
     any_direction: bool
     confidence: float
 
 
 def survey(video: Video, background: Background, object_size: tuple[float, float] | None = None) -> Survey:
-    """Measure what a video shows, with the size of objects taken for granted where it is given."""
+    """Measure the size, speed, number and contrast of what moves in a video.
+
+    Parameters
+    ----------
+    video
+        A video of a still camera.
+    background
+        Its background, made by `Background.of`.
+    object_size
+        Height and width of a typical object in pixels of the video; None to measure it.
+
+    Raises
+    ------
+    InputError
+        If nothing moves and no size is given.
+    """
     pairs = thinned(background.sampled_pairs(), VOTING)
     test = ForegroundTest.of(pairs)
     masks = [changes_in(picture, empty, test) for picture, empty in pairs]
@@ -142,7 +164,10 @@ def survey(video: Video, background: Background, object_size: tuple[float, float
 
 
 def changes_in(picture: Small, empty: Small, test: ForegroundTest) -> Bool[np.ndarray, "h w"]:
-    """The foreground of a frame without specks. Faint things are looked for in what is blurred a little."""
+    """Return the foreground of a frame without specks.
+
+    Faint objects are detected in slightly blurred images.
+    """
     if test.least < CONTRAST:
         return test(blurred(picture), blurred(empty))
     changed = test(to_floats(picture), to_floats(empty))
@@ -151,19 +176,19 @@ def changes_in(picture: Small, empty: Small, test: ForegroundTest) -> Bool[np.nd
 
 
 def blurred(picture: Small) -> Float[np.ndarray, "3 h w"]:
-    """Means of 3 x 3 pixels."""
+    """Return the image smoothed by means of 3 x 3 pixels."""
     smooth: np.ndarray = ndimage.uniform_filter(to_floats(picture), (0, 3, 3))
     return smooth
 
 
 def whole(level: list[Blobs]) -> Blobs:
-    """Of all frames, those that the border of the picture does not cut."""
+    """Return the blobs of all frames that the border of the image does not cut."""
     every = join_blobs(level)
     return every.select(every.whole)
 
 
 def find_size(levels: list[list[Blobs]], perspective: Perspective, height: int) -> Size | None:
-    """The size that blobs, joined at every level, agree on; None where there are none."""
+    """Return the size on which blobs agree over all joining distances; None if there are no blobs."""
     seen = [whole(level) for level in levels]
     every = join_blobs(seen)
     if len(every.box) == 0:
@@ -182,7 +207,7 @@ def find_size(levels: list[list[Blobs]], perspective: Perspective, height: int) 
     any_direction = bool(body[0] > LONG * body[1] and shared < EVERY_WAY)
     sides = (weighted_median(box[alike, 0], weight[alike]), weighted_median(box[alike, 1], weight[alike]))
     if any_direction:
-        # Whatever the angle, the squares of height and width add up to that of the length, about.
+        # At any angle, the squares of height and width add up to about the square of the length.
         side = weighted_median(np.sqrt((box[alike] ** 2).mean(1)), weight[alike])
         sides = (side, side)
     best = int(share.argmax())
@@ -193,7 +218,7 @@ def find_size(levels: list[list[Blobs]], perspective: Perspective, height: int) 
 def most_voted(
     length: Float[np.ndarray, " N"], breadth: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
 ) -> tuple[float, float]:
-    """The pair of logarithms about which most votes lie."""
+    """Return the logarithms of length and breadth around which most votes lie."""
     edges = np.arange(min(length.min(), breadth.min()) - 5 * BIN, max(length.max(), breadth.max()) + 6 * BIN, BIN)
     votes, _, _ = np.histogram2d(length, breadth, (edges, edges), weights=weight)
     row, column = np.unravel_index(ndimage.gaussian_filter(votes, BLUR).argmax(), votes.shape)
@@ -201,7 +226,7 @@ def most_voted(
 
 
 def given_size(object_size: tuple[float, float], scale: float, found: Size | None) -> Size:
-    """A size that is taken for granted, with what else was found."""
+    """Return a given size, completed with what was measured."""
     box = (object_size[0] * scale, object_size[1] * scale)
     if found is None:
         return Size(box, (max(box), min(box)), 0.6 * box[0] * box[1], 0, False, 0.0)
@@ -209,7 +234,7 @@ def given_size(object_size: tuple[float, float], scale: float, found: Size | Non
 
 
 def count(level: list[Blobs], found: Size, perspective: Perspective, height: int) -> float:
-    """Things in a frame, on average, of which several may be one blob."""
+    """Return the mean number of objects in a frame, where a large blob counts as several."""
     total = 0.0
     for blobs in level:
         large = blobs.select(large_enough(blobs, found.box, height, perspective))
@@ -219,8 +244,11 @@ def count(level: list[Blobs], found: Size, perspective: Perspective, height: int
 
 
 def find_perspective(seen: Blobs, height: int) -> Perspective:
-    """A line through the heights of things by their rows, as the median of all pairs has it. Pieces of things, and
-    several that touch, have another shape than most. Flat where there is none."""
+    """Fit a line to object heights by row, with the median slope of all pairs.
+
+    Return `FLAT` where there is no clear perspective. Parts of objects, and several that touch, are excluded because
+    their shape differs from most.
+    """
     if len(seen.area) < MANY:
         return FLAT
     shape, extent = np.log(seen.size[:, 0] / seen.size[:, 1]), seen.size.prod(1)
@@ -241,8 +269,10 @@ def find_perspective(seen: Blobs, height: int) -> Perspective:
 
 
 def find_speed(video: Video, background: Background, test: ForegroundTest, found: Size) -> float:
-    """Pixels a frame, as the median has it; 0 where it cannot be measured. From one frame to the next slow things move
-    by less than a pixel, which is not seen."""
+    """Return the median speed in pixels of the reduced frames per frame; 0 where it cannot be measured.
+
+    From one frame to the next, slow objects move by less than a pixel, which is not visible.
+    """
     height, width = background.samples[0].shape[:2]
     stretches = []
     for frames in stretches_of(video):
@@ -263,7 +293,10 @@ def find_speed(video: Video, background: Background, test: ForegroundTest, found
 
 
 def stretches_of(video: Video) -> Iterator[Iterator[Frame]]:
-    """Frames in a row from several parts of a video; of one whose length nobody knows, the first ones."""
+    """Yield runs of consecutive frames from several parts of a video.
+
+    Of a video that is short or of unknown length, yield the first frames only.
+    """
     total = video.frames or 0
     if total < 2 * STRETCHES * STRETCH:
         yield islice(video, STRETCHES * STRETCH)
@@ -275,7 +308,7 @@ def stretches_of(video: Video) -> Iterator[Iterator[Frame]]:
 
 
 def distances(before: Blobs, after: Blobs, size: tuple[float, float]) -> Float[np.ndarray, " M"]:
-    """How far blobs of about an object's size have moved, by the nearest one alike in the later frame."""
+    """Return how far blobs of about an object's size have moved, by the nearest similar blob in the later frame."""
     large = before.select(before.size.prod(1) >= 0.3 * size[0] * size[1])
     if len(large.box) == 0 or len(after.box) == 0:
         return np.zeros(0)

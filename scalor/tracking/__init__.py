@@ -1,1 +1,1 @@
-"""From the frames of a video to its tracks."""
+"""Tracking: from the frames of a video to its tracks."""

@@ -1,4 +1,6 @@
-"""Every frame of a video with its tracks: one pass, in memory that does not grow with its length.
+"""Track a video frame by frame, in one pass.
+
+Memory does not grow with the length of the video.
 
 >>> for step in follow(tracker, look_at(open_video("ants.mp4"))):
 ...     step.frame.picture, step.tracks
@@ -31,38 +33,40 @@ from scalor.video.resize import shrink, shrunken_size
 from scalor.video.sources import Frame, Picture
 
 LEAST_AREA = 0.12
-"""Of a typical object's box, at its place: what is smaller is no object but a piece of something that flutters."""
+"""Smallest box area that is kept, as a share of a typical object's box area at the same place. Smaller boxes show a
+piece of something that flutters."""
 CERTAIN = 0.4
-"""Confidence of a survey from which on the typical size is taken to be known."""
+"""Survey confidence from which on the typical size counts as fully known."""
 SHORTEST_LAG, MOST_WAITING = 4, 2**28
-"""Frames, and bytes of pictures, that wait to be decided."""
+"""Smallest lag in frames, and largest memory in bytes for the images of frames that are not decided yet."""
 WIDEST_LOOK = 320
-"""Pixels of a frame's longer side in which foreground is looked for, for the report of health."""
+"""Largest longer side, in pixels, of the reduced frame in which foreground is detected for the health report."""
 
 
 class Streaming(Protocol):
-    """What tracks frame by frame: a model, or a classical tracker."""
+    """A tracker that works frame by frame: a model or a classical tracker."""
 
     def stream(self, frames: Iterable[object]) -> Iterator[Tracks]: ...
 
 
 class Step(NamedTuple):
-    """One frame of a video, tracked."""
+    """One tracked frame of a video."""
 
     frame: Frame
-    """With its whole picture."""
+    """The frame with its full image."""
     tracks: Tracks
-    """In pixels of the original video."""
+    """Tracks in pixels of the original video."""
     in_view: Tracks
-    """The same in pixels of the steady video."""
+    """The same tracks in pixels of the steady video."""
     foreground: Bool[np.ndarray, "h w"] | None
-    """Where the region that is tracked differs from the background, at some scale."""
+    """Where the tracked region differs from the background, at a resolution that depends on the tracker. None without a
+    background."""
     brighter: float | None
-    """How much brighter the picture is than the one before, in shares of full brightness."""
+    """Change of brightness since the previous frame, as a share of full brightness. None if unknown."""
 
 
 def monitor_for(tracker: Streaming, view: VideoView) -> HealthMonitor | None:
-    """Watches a run, where there is a background to compare with."""
+    """Return a health monitor for a run, or None without a background to compare with."""
     if view.background is None:
         return None
     steady = view.steady
@@ -75,8 +79,11 @@ def monitor_for(tracker: Streaming, view: VideoView) -> HealthMonitor | None:
 
 
 def object_size_of(tracker: Streaming, view: VideoView) -> tuple[float, float] | None:
-    """Typical height and width, pixels of the steady video, that a tracker works with."""
-    told = getattr(tracker, "object_size", None)  # classical trackers are told or measure it
+    """Return the typical object size that a tracker works with, or None if it has none.
+
+    The size is height and width in pixels of the steady video.
+    """
+    told = getattr(tracker, "object_size", None)  # classical trackers: given by the user, or measured
     if told is not None:
         return told  # type: ignore[no-any-return]
     if isinstance(tracker, SCALOR) and tracker.config.still:
@@ -93,17 +100,31 @@ def object_size_of(tracker: Streaming, view: VideoView) -> tuple[float, float] |
 
 
 def scene_of(tracker: SCALOR) -> SceneConfig:
+    """Return the scene settings that the model was trained with, or the defaults if they are not recorded."""
     return tracker.run.scene if tracker.run else SceneConfig()
 
 
 def lens_of(tracker: Streaming, view: VideoView) -> Lens:
+    """Return the lens through which a tracker sees the video."""
     if isinstance(tracker, SCALOR):
         return lens_for(view, tracker.config, scene_of(tracker))
     return lens_for(view, None, SceneConfig())
 
 
 def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool = False) -> Iterator[Step]:
-    """Every frame with its whole picture, and what was seen in it."""
+    """Track a video and yield each of its frames with its tracks, in order.
+
+    Parameters
+    ----------
+    tracker
+        A model or a classical tracker.
+    view
+        The video, as returned by `look_at`.
+    masks
+        Also return the visible mask of each object.
+    raw
+        Skip post-processing (`Tidy`). With post-processing, each frame is yielded up to `lag_for(view)` frames later.
+    """
     lens = lens_of(tracker, view)
     tidy = None if raw else tidy_for(tracker, view, lens)
     look = Look(view, lens)
@@ -131,23 +152,26 @@ def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool =
 
 
 def lag_for(view: VideoView) -> int:
-    """Frames to wait before one is decided; fewer of large pictures, which are held in memory as long."""
+    """Return how many frames to wait before a frame is decided.
+
+    Waiting frames are held in memory, so the lag is shorter for large images.
+    """
     size = 3 * math.prod(view.video.full_size) * (1 if view.motion is None else 2)
     return max(SHORTEST_LAG, min(LAG, MOST_WAITING // size))
 
 
 class Shown(NamedTuple):
-    """A frame that a tracker was shown."""
+    """A frame that was passed to the tracker."""
 
     frame: Frame
     picture: Picture
-    """Of the steady video."""
+    """Its image in the steady video."""
     foreground: Bool[np.ndarray, "h w"] | None
     brighter: float | None
 
 
 class Look:
-    """Frames for a tracker, and what of each differs from the background."""
+    """Conversion of images to frames for a tracker, and comparison of each with the background."""
 
     def __init__(self, view: VideoView, lens: Lens) -> None:
         self.lens, self.test = lens, view.found.test if view.found else ForegroundTest()
@@ -162,7 +186,7 @@ class Look:
         self.brightness: float | None = None
 
     def __call__(self, picture: Picture) -> Float[Tensor, "C h w"]:
-        """The frame as the tracker is to see it."""
+        """Return the tracker's frame for an image, and update `foreground` and `brighter`."""
         x0, y0, x1, y1 = self.lens.corners
         looked = self.lens.look(picture)
         small, behind = looked.small, self.lens.behind
@@ -178,7 +202,10 @@ class Look:
 
 
 class Tidy:
-    """What a model of a still camera saw, made better frame by frame: no doubles, sharp boxes, ids that last."""
+    """Post-processing for models of a still camera: duplicate removal, sharper boxes, long-term ids.
+
+    It works frame by frame.
+    """
 
     def __init__(
         self,
@@ -188,14 +215,28 @@ class Tidy:
         lag: int = LAG,
         fps: float = 0.0,
     ) -> None:
-        """`object_size`: typical height and width, pixels of the video; `found`: what was measured in the video, for
-        universal weights; `lag`: frames before one is decided; `fps`: frames a second."""
+        """Set up the post-processing of one video.
+
+        Parameters
+        ----------
+        object_size
+            Typical height and width in pixels of the video.
+        lens
+            The lens through which the model sees the video.
+        found
+            The survey of the video, for universal weights and those refined from them; None for other weights.
+        lag
+            Frames to wait before a frame is decided.
+        fps
+            Frames per second.
+        """
         assert lens.background is not None
         self.object_size, self.lens, self.found = object_size, lens, found
         self.perspective = lens.perspective if found is None else found.perspective
         self.background = Background(lens.background.epochs)
         self.sharpen = None
-        if lens.scale < 1:  # else the model saw all there is; what is small and faint would not stand out (docs/log.md)
+        # At full resolution there is nothing to sharpen, and small, faint objects would be dropped (docs/log.md).
+        if lens.scale < 1:
             still, corner = lens.background.still, lens.corners[:2]
             self.sharpen = (
                 Sharpener(still, object_size, corner, lens.contrast)
@@ -206,7 +247,7 @@ class Tidy:
         self.identities = Identities(object_size, lens.corners, lag, likely, any_direction, fps)
 
     def step(self, tracks: Tracks, picture: Picture) -> list[Tracks]:
-        """Take what was seen in the next frame; returns the frames that are decided by now."""
+        """Add the tracks of the next frame and return the frames that are decided by now."""
         seen = self.without_doubles(tracks)
         if self.sharpen:
             x0, y0, x1, y1 = self.lens.corners
@@ -215,14 +256,18 @@ class Tidy:
         return self.identities.step(self.believable(seen))
 
     def finish(self) -> list[Tracks]:
-        """The frames that are left when the video has ended."""
+        """Return the remaining frames, after the end of the video."""
         return self.identities.finish()
 
     def without_doubles(self, tracks: Tracks) -> Tracks:
+        """Merge the tracks that show the same object."""
         return without_doubles(tracks, self.usual(tracks))
 
     def believable(self, tracks: Tracks) -> Tracks:
-        """Those that are large enough to be objects, and present enough for their shape."""
+        """Return the tracks that are large enough to be objects and present enough for their shape.
+
+        Without a survey, all tracks are returned.
+        """
         if self.found is None:
             return tracks
         usual = self.usual(tracks)
@@ -231,14 +276,14 @@ class Tidy:
         return tracks.select(large & believable(tracks, usual, self.found.any_direction, certainty))
 
     def usual(self, tracks: Tracks) -> Float[np.ndarray, "N 2"]:
-        """Width and height of a typical object at the place of each."""
+        """Return the typical width and height of an object at the place of each track."""
         return usual_sizes(tracks, self.object_size, self.perspective, self.lens)
 
 
 def usual_sizes(
     tracks: Tracks, object_size: tuple[float, float], perspective: Perspective, lens: Lens
 ) -> Float[np.ndarray, "N 2"]:
-    """Width and height of a typical object at the place of each."""
+    """Return the typical width and height of an object at the place of each track, in pixels of the video."""
     _, top, _, bottom = lens.corners
     row = tracks.box[:, 1::2].mean(1) - top
     sizes: np.ndarray = sizes_at(row, bottom - top, perspective)[:, None] * np.array(object_size[::-1])
@@ -246,7 +291,7 @@ def usual_sizes(
 
 
 def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:
-    """Where the tracker needs it: a model of a camera that stands still."""
+    """Return the post-processing for a model of a still camera; None for other trackers, which need none."""
     if not (isinstance(tracker, SCALOR) and tracker.config.still):
         return None
     size = object_size_of(tracker, view)
@@ -257,6 +302,7 @@ def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:
 
 
 def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:
+    """Run a tracker on frames, with visible masks if requested."""
     if not masks:
         return tracker.stream(frames)
     if not isinstance(tracker, Tracker):

@@ -1,15 +1,15 @@
-"""Identities over long times: what a model saw frame by frame, tidied up.
+"""Long-term identities: post-processing of the tracks that a model reports frame by frame.
 
-A model that follows every object by itself loses who is who when they meet: two of its objects may stay on one for
-good, one of them often on a part of it, and one that was hidden for a second gets a new id. Here doubles go, and what
-is left is linked by a Kalman filter, which goes on while an object is hidden.
+A model that tracks each object separately confuses identities when objects meet. Two of its tracks may stay on one
+object for good, one of them often on a part of it. An object that is hidden for a second gets a new id. Here, duplicate
+tracks are removed, and the rest is linked by a Kalman filter that continues while an object is hidden.
 
-A frame is decided some frames later, when it is known what became of its objects. So an object is reported from its
-first detection on, though it takes several to believe in it; where it was hidden, its box is interpolated between the
-detections before and after; and after its last detection it is not reported any more.
+A frame is decided some frames later, when it is known how its objects continue. An object is therefore reported from
+its first detection on, although several detections are needed to confirm it. While it is hidden, its box is
+interpolated between the detections before and after. After its last detection it is no longer reported.
 
-The model's own ids are not used: as a reason to link they made things worse. Lengths are in sizes of an object. The
-numbers were chosen on PETS 2009 S2L1, view 1, simulated cells and TUD campus together (docs/log.md).
+The model's own ids are not used: as a cue for linking they made the result worse. Lengths are in sizes of an object.
+The numbers were chosen on PETS 2009 S2L1, view 1, simulated cells and TUD campus together (docs/log.md).
 """
 
 import math
@@ -26,26 +26,28 @@ from scalor.tracking.linking import Detections, Habits, Linker
 from scalor.tracks import Tracks
 
 SAME_PLACE = 0.4
-"""Boxes with at least this intersection over union show one object;"""
+"""Smallest intersection over union of two boxes that count as one object."""
 INSIDE = 0.7
-"""and so do those that share at least this much of the smaller one."""
+"""Two boxes also count as one object if they share more than this part of the smaller box."""
 HABITS = Habits(patience=20, reported=0, size_rate=0.3, shrink_rate=0.1, size_gate=1.2, missed_cost=0.05)
+"""Settings of the linker."""
 PROOF, PROOF_SECONDS = 4, 0.3
-"""Detections that it takes to believe in an object: at least so many, and those of so long a time; fewer where the
-video has fewer frames."""
+"""Detections that confirm an object: at least PROOF, and as many as there are frames in PROOF_SECONDS (at most half the
+lag). Early in a video, one in each frame so far is enough."""
 LAG = 20
-"""Frames between a frame and the one at which it is decided: as long as a hidden object is waited for."""
+"""Frames between a frame and the one at which it is decided. It is as long as the linker waits for a hidden object."""
 PREDICTED_PRESENCE = 0.3
-"""Reported for an interpolated box: less than models ask of an object that they follow."""
+"""Presence reported for an interpolated box. It is lower than what models require of an object that they track."""
 BELIEVED, LIKELY = 0.45, 0.5
-"""Least presence of a detection of typical shape, and least mean presence of a track."""
+"""Smallest presence of a detection of typical shape, and smallest mean presence of a track."""
 PER_UNLIKE, TOLERATED, MOST_ASKED = 0.7, 0.3, 0.92
-"""More presence is asked for the more unlike the typical shape a box is: so much for each unit of the distance (of the
-logarithms of height and width) beyond what is tolerated, up to a limit."""
+"""Additional presence required of a box of unusual shape. Beyond a distance of TOLERATED, the required presence rises
+by PER_UNLIKE for each unit of distance, up to MOST_ASKED in all. The distance is that of the logarithms of height and
+width (`unlikeness`)."""
 
 
 class Identities:
-    """Gives the tracks of one video lasting ids, `lag` frames later, in memory that does not grow."""
+    """Assignment of long-term ids to the tracks of one video, `lag` frames later, in memory that does not grow."""
 
     def __init__(
         self,
@@ -56,9 +58,23 @@ class Identities:
         any_direction: bool = False,
         fps: float = 0.0,
     ) -> None:
-        """`object_size`: typical height and width; `view`: x0, y0, x1, y1 of what is seen; pixels of the video;
-        `likely`: least mean presence of a track; `any_direction`: long things turn, so that their heights and widths
-        may change at once; `fps`: frames a second that `step` is given."""
+        """Set up the identities of one video.
+
+        Parameters
+        ----------
+        object_size
+            Typical height and width in pixels of the video.
+        view
+            x0, y0, x1, y1 of the visible region, in pixels of the video.
+        lag
+            Frames to wait before a frame is decided.
+        likely
+            Smallest mean presence of a track.
+        any_direction
+            Whether long objects turn, so that their heights and widths may change abruptly.
+        fps
+            Frames per second that `step` receives.
+        """
         x0, y0, x1, y1 = view
         self.corner = np.array([x0, y0, x0, y0])
         habits = replace(HABITS, size_gate=math.inf) if any_direction else HABITS
@@ -68,10 +84,13 @@ class Identities:
         self.waiting: deque[Seen] = deque()
         self.lives: dict[int, Life] = {}
         self.reported = 0
-        """Objects so far."""
+        """Number of objects reported so far."""
 
     def step(self, tracks: Tracks) -> list[Tracks]:
-        """Take the next frame, in pixels of the video, without doubles. Returns the frames that are decided by now."""
+        """Add the next frame and return the frames that are decided by now.
+
+        The tracks are in pixels of the video and contain no duplicates.
+        """
         now = self.linker.frames
         linked = self.linker.step(Detections(tracks.box - self.corner, np.zeros((len(tracks), 3))))
         row_of: dict[int, int] = {}
@@ -88,10 +107,11 @@ class Identities:
         return list(self.decided(now - self.lag))
 
     def finish(self) -> list[Tracks]:
-        """The frames that are left when the video has ended."""
+        """Return the remaining frames, after the end of the video."""
         return list(self.decided(self.linker.frames))
 
     def decided(self, until: int) -> Iterator[Tracks]:
+        """Yield the waiting frames up to this frame number, and drop what later frames do not need."""
         while self.waiting and self.waiting[0].time <= until:
             seen = self.waiting.popleft()
             yield self.report(seen)
@@ -102,7 +122,7 @@ class Identities:
                     del self.lives[number]
 
     def report(self, seen: "Seen") -> Tracks:
-        """The objects of a frame, of which it is known by now where they were before and after."""
+        """Return the confirmed objects of a frame whose previous and later detections are known by now."""
         rows: list[tuple[int, int, np.ndarray, bool]] = []
         for number, life in self.lives.items():
             box = life.box_at(seen.time) if life.believed else None
@@ -114,7 +134,7 @@ class Identities:
             rows.append((life.id, seen.row_of.get(number, -1), box, new))
         rows.sort(key=lambda row: row[0])
         tracks, masks = seen.tracks, unpacked(seen.tracks.masks, seen.tracks.size)
-        row = np.array([row for _, row, _, _ in rows], int)  # -1 for what is interpolated
+        row = np.array([row for _, row, _, _ in rows], int)  # -1 for interpolated boxes
         return Tracks(
             clip=np.zeros(len(row), int),
             frame=np.full(len(row), seen.time),
@@ -135,13 +155,14 @@ class Life:
     times: list[int] = field(default_factory=list)
     middles: list[Float[np.ndarray, " 2"]] = field(default_factory=list)
     halves: list[Float[np.ndarray, " 2"]] = field(default_factory=list)
-    """Half its width and height."""
+    """Half the width and height of each detection, as the linker smoothed them."""
     count: int = 0
     presence: float = 0.0
-    """Of all detections together."""
+    """Sum over all detections."""
     believed: bool = False
+    """Whether enough detections confirm the object."""
     id: int | None = None
-    """Once it has been reported."""
+    """Reported id; None until the object is first reported."""
 
     @property
     def mean_presence(self) -> float:
@@ -155,7 +176,10 @@ class Life:
         self.presence += presence
 
     def box_at(self, time: int) -> Float[np.ndarray, " 4"] | None:
-        """Its box: detected, or interpolated between two detections. None before the first and after the last."""
+        """Return the detected or interpolated box in a frame.
+
+        It is None before the first detection and after the last one.
+        """
         after = bisect_left(self.times, time)
         if after == len(self.times):
             return None
@@ -169,7 +193,7 @@ class Life:
         return box_around(middle, half)
 
     def smooth_middle(self, at: int) -> Float[np.ndarray, " 2"]:
-        """The middle of a detected box, evened out with those of the frames before and after."""
+        """Return the centre of a detected box, smoothed with those of the previous and the next frame."""
         beside = [other for other in (at - 1, at + 1) if 0 <= other < len(self.times)]
         near = [self.middles[other] for other in beside if abs(self.times[other] - self.times[at]) == 1]
         if len(near) < 2:
@@ -178,7 +202,7 @@ class Life:
         return smooth
 
     def forget(self, time: int) -> None:
-        """Drop what no frame after this one needs: all detections before the last one up to then."""
+        """Drop what no frame after this one needs: all detections before the last one up to this time."""
         needless = bisect_left(self.times, time + 1) - 1
         if needless > 0:
             del self.times[:needless], self.middles[:needless], self.halves[:needless]
@@ -186,13 +210,13 @@ class Life:
 
 @dataclass(frozen=True)
 class Seen:
-    """A frame that is not yet decided."""
+    """A frame that is not decided yet."""
 
     time: int
     tracks: Tracks
     """Detections, with packed masks."""
     row_of: dict[int, int]
-    """The detection of each track."""
+    """Row of the detection of each linker track, by the track's id in the linker."""
 
 
 def box_around(middle: Float[np.ndarray, " 2"], half: Float[np.ndarray, " 2"]) -> Float[np.ndarray, " 4"]:
@@ -200,7 +224,7 @@ def box_around(middle: Float[np.ndarray, " 2"], half: Float[np.ndarray, " 2"]) -
 
 
 def packed(tracks: Tracks) -> Tracks:
-    """The same with eight pixels of a mask in a byte."""
+    """Return the tracks with eight mask pixels in a byte."""
     return tracks if tracks.masks is None else replace(tracks, masks=np.packbits(tracks.masks, axis=-1))
 
 
@@ -211,9 +235,18 @@ def unpacked(masks: np.ndarray | None, size: tuple[int, int]) -> Bool[np.ndarray
 def believable(
     tracks: Tracks, usual: Float[np.ndarray, "N 2"], any_direction: bool, certainty: float
 ) -> Bool[np.ndarray, " N"]:
-    """Whether the presence of each detection is high enough for its shape.
+    """Return whether the presence of each detection is high enough for its shape.
 
-    `usual`: typical width and height at its place; `certainty`: from 0, where these are not known well, to 1.
+    Parameters
+    ----------
+    tracks
+        The detections of a frame.
+    usual
+        Typical width and height at the place of each detection.
+    any_direction
+        Whether long objects lie in any direction.
+    certainty
+        How well the typical size is known, from 0 (not at all) to 1.
     """
     unlike = unlikeness(tracks.box, usual, any_direction)
     asked = BELIEVED + PER_UNLIKE * certainty * (unlike - TOLERATED).clip(min=0)
@@ -224,8 +257,10 @@ def believable(
 def unlikeness(
     box: Float[np.ndarray, "N 4"], usual: Float[np.ndarray, "N 2"], any_direction: bool
 ) -> Float[np.ndarray, " N"]:
-    """How far the logarithms of width and height are from the usual ones. Of long things that lie in any direction only
-    the diagonal is compared."""
+    """Return how far the logarithms of width and height are from the typical ones.
+
+    For long objects that lie in any direction, only the diagonals are compared.
+    """
     size = (box[:, 2:] - box[:, :2]).clip(min=1)
     if any_direction:
         away: np.ndarray = np.abs(np.log(np.linalg.norm(size, axis=1) / np.linalg.norm(usual, axis=1)))
@@ -235,8 +270,11 @@ def unlikeness(
 
 
 def without_doubles(tracks: Tracks, usual: Float[np.ndarray, "N 2"]) -> Tracks:
-    """The tracks of a frame, the older first: of those that show one object the oldest, with the box that is closest to
-    the `usual` width and height at its place, and with the pixels of all."""
+    """Merge the tracks of a frame that show the same object.
+
+    Tracks are given from old to new. Of those that show one object, the oldest is kept. It gets the box that is closest
+    to the typical width and height at its place (`usual`), and the mask pixels of all of them.
+    """
     shown = shown_objects(tracks.box)
     first = np.flatnonzero(shown == np.arange(len(tracks)))
     unusual = np.abs(np.log((tracks.box[:, 2:] - tracks.box[:, :2]).clip(min=1) / usual)).sum(1)
@@ -248,7 +286,10 @@ def without_doubles(tracks: Tracks, usual: Float[np.ndarray, "N 2"]) -> Tracks:
 
 
 def shown_objects(box: Float[np.ndarray, "N 4"]) -> Int[np.ndarray, " N"]:
-    """For each box, the oldest first, the row of the object that it shows: its own, or an older one at its place."""
+    """Return, for each box, the row of the object that it shows.
+
+    Boxes are given from old to new. The row is the box's own row, or that of an older box at the same place.
+    """
     overlap = box_ious(box, box)
     area = (box[:, 2:] - box[:, :2]).prod(1)
     shared = overlap * (area[:, None] + area) / (1 + overlap)
@@ -262,7 +303,7 @@ def shown_objects(box: Float[np.ndarray, "N 4"]) -> Int[np.ndarray, " N"]:
 
 
 def chosen(masks: Bool[np.ndarray, "N H W"], row: Int[np.ndarray, " K"]) -> Bool[np.ndarray, "K H W"]:
-    """The masks of these rows, an empty one for a row of -1."""
+    """Return the masks of these rows; a row of -1 gives an empty mask."""
     nothing = np.zeros((1, *masks.shape[1:]), bool)
     masks_of_rows: np.ndarray = np.concatenate([masks, nothing])[row]
     return masks_of_rows

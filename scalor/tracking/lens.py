@@ -1,4 +1,4 @@
-"""`Lens`: between the pictures of a video and the frames that a model sees."""
+"""`Lens`: conversion between the images of a video and the input frames of a model."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,64 +19,67 @@ from scalor.video.sources import Picture
 
 @dataclass(frozen=True)
 class Lens:
-    """Turns pictures into frames, and tracks in frames into tracks in pictures.
+    """Conversion of images to model frames, and of a model's tracks back to image coordinates.
 
-    A frame is the region of a picture that is looked at, at the model's scale. Where that is not a whole number of
-    cells, its last column and its last row are repeated until it is.
+    A frame is the selected region of an image, resized to the model's scale. If it is not a whole number of grid cells,
+    it is padded by repeating its last row and column.
     """
 
     full_size: tuple[int, int]
-    """Height and width of a whole picture."""
+    """Height and width of a full image."""
     region: tuple[int, int, int, int] | None = None
-    """x0, y0, x1, y1 in pixels of the whole picture (none given: all of it)."""
+    """x0, y0, x1, y1 of the region in pixels of the full image; None for all of it."""
     cell: tuple[int, int] = (1, 1)
-    """Height and width that a frame must be a multiple of."""
+    """Height and width of a grid cell in pixels of a frame. The size of a frame is a multiple of it."""
     scale: float = 1.0
-    """Pixels of a frame for each pixel of the picture, along its height,"""
+    """Frame pixels per image pixel, vertically."""
     stretch: float = 1.0
-    """and how many times more than that along its width."""
+    """Ratio of the horizontal to the vertical scale."""
     background: Background | None = None
-    """The region without objects, for models of a camera that stands still: it goes with every frame."""
+    """Background of the region, for models of a still camera: it is part of every frame."""
     contrast: float = 1.0
-    """How many times as strong as in the picture things differ from the still scene."""
+    """Factor by which differences from the background are amplified."""
     perspective: Perspective = FLAT
-    """How large objects are at the region's upper and lower edge."""
+    """Relative size of objects at the upper and lower edge of the region."""
 
     @property
     def corners(self) -> tuple[int, int, int, int]:
+        """x0, y0, x1, y1 of the region in pixels of the full image."""
         height, width = self.full_size
         return self.region or (0, 0, width, height)
 
     @property
     def seen(self) -> tuple[int, int]:
-        """Height and width of the region as it is seen, without what is repeated."""
+        """Height and width of the region at the model's scale, without padding."""
         x0, y0, x1, y1 = self.corners
         return shrunken_size((y1 - y0, x1 - x0), self.scale, self.stretch)
 
     @cached_property
     def behind(self) -> Background | None:
-        """The background as it is seen, if there is one."""
+        """The background at the model's scale, if there is one."""
         return None if self.background is None else self.background.shrunken(self.seen)
 
     @cached_property
     def ruler(self) -> Float[Tensor, "1 h 1"]:
-        """How large objects are at each row of a frame, for models of a camera that stands still."""
+        """Relative size of objects at each row of a frame, divided by `FULL`, for models of a still camera."""
         rows = self.seen[0] + -self.seen[0] % self.cell[0]
         sizes = sizes_at(np.arange(rows) + 0.5, self.seen[0], self.perspective)
         return torch.from_numpy(sizes / FULL).float()[None, :, None]
 
     @property
     def scales(self) -> tuple[float, float]:
-        """Pixels of a frame for each pixel of the picture, along its height and its width."""
+        """Frame pixels per image pixel, vertically and horizontally."""
         return self.scale, self.scale * self.stretch
 
     def to_frame(self, picture: Picture) -> Float[Tensor, "C h w"]:
-        """A whole picture as the model is to see it. Call it once for each frame, in their order: the background
-        follows the light."""
+        """Return the model's frame for a full image.
+
+        Call it once for each frame, in order, because the background follows the lighting.
+        """
         return self.look(picture).frame
 
     def look(self, picture: Picture) -> "Looked":
-        """The same, with the pictures that the frame was made of."""
+        """Return the model's frame for a full image, with the images it is made of."""
         x0, y0, x1, y1 = self.corners
         small = shrink(picture[y0:y1, x0:x1], self.seen)
         if self.behind is None:
@@ -87,7 +90,7 @@ class Lens:
         return Looked(frame, small, empty)
 
     def to_original(self, tracks: Tracks) -> Tracks:
-        """Tracks of a frame in pixels of the whole picture, without those whose centre lies in the repeated part."""
+        """Return tracks in pixels of the full image, without those whose centre lies in the padding."""
         (x0, y0, x1, y1), (height, width) = self.corners, self.seen
         edge = np.where([width % self.cell[1], height % self.cell[0]], (width, height), np.inf)
         tracks = tracks.select(np.all(tracks.centre < edge, axis=1))
@@ -100,7 +103,7 @@ class Lens:
         return replace(tracks, box=grown + np.array([x0, y0, x0, y0]), size=self.full_size, masks=masks)
 
     def to_picture(self, frame: Float[Tensor, "3 h w"], around: Picture) -> Picture:
-        """A frame that a model drew, in its place in a whole picture."""
+        """Return a copy of `around` with a frame that the model drew in place of the region."""
         (x0, y0, x1, y1), (height, width) = self.corners, self.seen
         drawn = (frame[:, :height, :width].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
         if self.behind is not None:
@@ -110,23 +113,23 @@ class Lens:
         return whole
 
     def _frame(self, picture: Picture) -> Float[Tensor, "3 h w"]:
-        # A copy: arrays that were read from a file may not be writable, and a tensor must be.
+        # Copy, because arrays read from a file may be read-only and a tensor must be writable.
         frame = torch.tensor(picture).permute(2, 0, 1).float() / 255
         below, beside = (-side % step for side, step in zip(self.seen, self.cell, strict=True))
         return pad(frame, (0, beside, 0, below), mode="replicate") if below or beside else frame
 
 
 class Looked(NamedTuple):
-    """A picture as a model is to see it."""
+    """A model's frame, and the images it is made of."""
 
     frame: Float[Tensor, "C h w"]
     small: Picture
-    """The region at the model's scale;"""
+    """The region at the model's scale, not amplified."""
     empty: Picture | None
-    """and its background in the same light, where there is one."""
+    """The background of the region in the same lighting, if there is one."""
 
 
 def nearest(count: int, seen: int) -> Int[np.ndarray, " count"]:
-    """For each of `count` pixels the one of `seen` that it lies in."""
+    """Return, for each of `count` pixels along a side, which of `seen` pixels it lies in."""
     places: np.ndarray = ((np.arange(count) + 0.5) * seen / count).astype(int)
     return places

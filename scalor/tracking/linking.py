@@ -1,8 +1,10 @@
-"""From detections to tracks: a Kalman filter of constant velocity for each, the Hungarian method between the two.
+"""Linking of detections into tracks, with constant-velocity Kalman filters and the Hungarian method.
 
-A track begins with its first detection, goes on without one for a few frames, and its number is never given again.
-Lengths are in sizes of an object where they do not say pixels. The numbers were chosen on clips of the training
-split, never on test clips.
+A track begins with its first detection and survives a few frames without one. Its id is never reused. Lengths are in
+sizes of an object (the geometric mean of its typical height and width) where they are not in pixels. The numbers were
+chosen on clips of the training split, never on test clips.
+
+K tracks, M detections.
 """
 
 import math
@@ -15,65 +17,66 @@ from jaxtyping import Bool, Float, Int, Shaped
 from scalor.boxes import assign, centre_distances
 
 GATE = 1.0
-"""A detection farther from a prediction is another object's."""
+"""Largest distance between the predicted centre of a track and its detection."""
 COLOUR_GATE = 0.2
-"""So is one whose colour differs by more."""
+"""Largest difference in colour between a track and its detection."""
 COLOUR_WEIGHT = 3.0
-"""How many sizes of an object a whole colour is worth."""
+"""Cost of a colour difference of 1, in sizes of an object."""
 SIZE_WEIGHT = 0.5
-"""How many sizes of an object a size e times as large is worth, where sizes are compared."""
+"""Cost of a size difference by a factor of e, in sizes of an object. It applies where sizes are compared."""
 MOST_MISSED = 10
+"""Frames without a detection beyond which the cost of a track does not rise (`Habits.missed_cost`)."""
 PATIENCE = 2
-"""Frames that a track goes on without a detection, where nothing hides objects for long."""
+"""Frames that a track survives without a detection, where nothing hides objects for long."""
 EARLY = 5
-"""Frames of a video after which one detection more is asked for as a proof."""
+"""Frames after which one more detection is required to confirm a track, at the start of a video."""
 SEEN_NOISE = 0.05
-"""Standard deviation of a detected centre."""
+"""Standard deviation of the error of a detected centre."""
 SHOVE = 0.01
-"""Standard deviation of a change of velocity, a frame."""
+"""Standard deviation of the change of velocity in one frame."""
 FIRST_SPEED = 0.2
-"""Standard deviation of the velocity before a second detection."""
+"""Standard deviation of a track's velocity before its second detection."""
 
 Motion = Float[np.ndarray, "K 2 2"]
-"""Of x and of y: the position and the velocity, pixels."""
+"""Position and velocity of each track (last axis) along x and y, in pixels and pixels per frame."""
 Spread = Float[np.ndarray, "K 2 2"]
-"""Their covariance, the same for x and for y."""
+"""Covariance of position and velocity of each track, the same for x and y."""
 
 
 class Detections(NamedTuple):
-    """M objects of a frame."""
+    """The M detections of a frame."""
 
     box: Float[np.ndarray, "M 4"]
     """x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1)."""
     colour: Float[np.ndarray, "M 3"]
-    """Mean of its pixels, or of their tints (brightest channel 1); all zero where colours are not to be looked at."""
+    """Mean of the object's pixels, or of their tints (brightest channel 1). All zero to ignore colours."""
 
 
 @dataclass(frozen=True)
 class Habits:
-    """How long a track is believed in."""
+    """Settings of a linker: when a track is confirmed, reported and ended."""
 
     patience: int
-    """Frames that it goes on without a detection,"""
+    """Largest number of frames without a detection that a track survives."""
     reported: int
-    """and those of them that it is still reported for."""
+    """Largest number of frames without a detection in which a track is still reported."""
     proof: int = 1
-    """Detections before it is reported at all; fewer are asked for early in a video."""
+    """Detections required before a track is reported. Fewer are required early in a video."""
     size_rate: float = 0.6
-    """How much of a new size and colour is believed,"""
+    """Weight of a new detection in the moving average of size and colour."""
     shrink_rate: float | None = None
-    """and of a smaller size, where that is less: what hides a part of an object makes it look smaller, nothing makes it
-    look larger."""
+    """Weight of a new detection that is smaller; None for `size_rate`. Occlusion makes an object look smaller, and
+    nothing makes it look larger."""
     size_gate: float = math.inf
     """Largest difference between the logarithms of the sizes of a track and its detection, along either side."""
     missed_cost: float = 0.0
-    """Sizes of an object that each frame without a detection is worth, up to MOST_MISSED frames: of two tracks at one
-    distance, the one that was seen more lately gets the detection."""
+    """Cost of each frame without a detection, in sizes of an object, up to MOST_MISSED frames. Of two tracks at the
+    same distance, the one that was detected more recently gets the detection."""
 
 
 @dataclass(frozen=True)
 class Followed:
-    """K tracks, in the order of their numbers."""
+    """The state of K tracks, in the order of their ids."""
 
     id: Int[np.ndarray, " K"]
     motion: Motion
@@ -84,11 +87,11 @@ class Followed:
     missed: Int[np.ndarray, " K"]
     """Frames since the last detection."""
     sightings: Int[np.ndarray, " K"]
-    """Detections so far."""
+    """Number of detections so far."""
     detection: Int[np.ndarray, " K"]
-    """The one of this frame, -1 for none."""
+    """Row of the detection in this frame; -1 for none."""
     new: Bool[np.ndarray, " K"]
-    """Whether it was told of in no frame before."""
+    """Whether the track has not been reported in any earlier frame."""
 
     @property
     def centre(self) -> Float[np.ndarray, "K 2"]:
@@ -103,7 +106,7 @@ class Followed:
 
 
 class Linker:
-    """Follows detections through the frames of one video of the given height and width."""
+    """Linker of the detections of one video whose frames have the given height and width."""
 
     def __init__(self, object_size: tuple[float, float], frame: tuple[int, int], habits: Habits) -> None:
         self.habits = habits
@@ -114,7 +117,10 @@ class Linker:
         self.followed = self.begin(nothing, np.zeros(0, int))
 
     def step(self, found: Detections) -> Followed:
-        """All tracks after a frame; those with `missed` above 0 are predicted, not seen."""
+        """Add the detections of a frame and return all tracks.
+
+        Tracks with `missed` above 0 are predicted, not detected.
+        """
         motion, spread = predict(self.followed.motion, self.followed.spread, SHOVE * self.unit)
         partner = self.partners(motion, found)
         old = self.go_on(motion, spread, found, partner)
@@ -125,16 +131,20 @@ class Linker:
         return self.followed
 
     def proven(self) -> Bool[np.ndarray, " K"]:
+        """Return which tracks have enough detections to be confirmed."""
         asked = min(self.habits.proof, 1 + self.frames // EARLY)
         enough: np.ndarray = self.followed.sightings >= asked
         return enough
 
     def reported(self) -> Followed:
-        """The tracks to tell of, those that are `new` for the first time."""
+        """Return the tracks to report; those that are `new` are reported for the first time."""
         return self.followed.select(self.to_tell())
 
     def to_tell(self) -> Bool[np.ndarray, " K"]:
-        """Which are proven, and seen now or not long ago (just now, where they may have left the view)."""
+        """Return which tracks are confirmed and have a recent detection.
+
+        A track that may have left the view is reported for at most one frame without a detection.
+        """
         box = self.followed.box
         in_view = ((box[:, :2] >= 0) & (box[:, 2:] <= self.frame)).all(1)
         lately = np.where(in_view, self.habits.reported, min(self.habits.reported, 1))
@@ -142,12 +152,12 @@ class Linker:
         return told
 
     def expected(self) -> Float[np.ndarray, "K 4"]:
-        """Where the proven tracks should be in the next frame."""
+        """Return the boxes of the confirmed tracks, predicted for the next frame."""
         motion, spread = predict(self.followed.motion, self.followed.spread, SHOVE * self.unit)
         return replace(self.followed, motion=motion, spread=spread).select(self.proven()).box
 
     def partners(self, motion: Motion, found: Detections) -> Int[np.ndarray, " K"]:
-        """The detection of each track, -1 for none."""
+        """Return the row of each track's detection; -1 for none."""
         away = centre_distances(motion[:, :, 0], centres(found.box)) / self.unit
         unlike = np.abs(self.followed.colour[:, None] - found.colour).max(-1)
         cost = away + COLOUR_WEIGHT * unlike
@@ -161,7 +171,7 @@ class Linker:
         return assign(np.where(allowed, cost, np.inf))
 
     def go_on(self, motion: Motion, spread: Spread, found: Detections, partner: Int[np.ndarray, " K"]) -> Followed:
-        """The tracks, moved to their detections; those without may be at their end."""
+        """Return the tracks updated with their detections, without those that end."""
         before, seen = self.followed, partner >= 0
         box, colour = found.box[partner[seen]], found.colour[partner[seen]]
         size, tint = before.size.copy(), before.colour.copy()
@@ -177,7 +187,7 @@ class Linker:
         return after.select(seen | ((missed <= self.habits.patience) & in_view))
 
     def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> Followed:
-        """New tracks from some of the detections."""
+        """Return new tracks that begin with these rows of the detections."""
         box = found.box[rows]
         self.begun += len(rows)
         first = np.diag([SEEN_NOISE * self.unit, FIRST_SPEED * self.unit]) ** 2
@@ -195,14 +205,17 @@ class Linker:
 
 
 def predict(motion: Motion, spread: Spread, shove: float) -> tuple[Motion, Spread]:
-    """A frame later, when the velocity changes by a random shove (its standard deviation, pixels a frame)."""
+    """Return the Kalman prediction for one frame later.
+
+    The velocity changes randomly with a standard deviation of `shove`, in pixels per frame.
+    """
     step = np.array([[1.0, 1.0], [0.0, 1.0]])
     push = np.array([0.5, 1.0])
     return motion @ step.T, step @ spread @ step.T + shove**2 * np.outer(push, push)
 
 
 def update(motion: Motion, spread: Spread, seen: Float[np.ndarray, "K 2"], noise: float) -> tuple[Motion, Spread]:
-    """The posterior when positions are seen with a standard deviation of `noise` pixels."""
+    """Return the posterior for positions measured with a standard deviation of `noise` pixels."""
     gain = spread[:, :, 0] / (spread[:, 0, 0] + noise**2)[:, None]  # [K, 2]
     surprise = seen - motion[:, :, 0]
     return motion + surprise[:, :, None] * gain[:, None, :], spread - gain[:, :, None] * spread[:, None, 0, :]

@@ -1,9 +1,9 @@
-"""Boxes at the video's own resolution: drawn anew around what stands out from the still scene.
+"""Refinement of boxes at the video's own resolution, from the foreground.
 
-A model sees a shrunken video, so its boxes are off by a pixel of that, which is several of the video's. What differs
-from the scene shows where an object ends; whose pixel it is, where objects touch, the model's boxes say. Where nothing
-differs there is no object: a model may take a dark window, of which it has seen little, for one.
-The numbers were set by eye on PETS 2009 S2L1, view 1 (docs/log.md).
+A model sees a downscaled video, so its boxes are off by one of its pixels, which is several pixels of the video. The
+difference from the background shows where an object ends. Where objects touch, the model's boxes decide which object a
+pixel belongs to. Where nothing differs from the background, there is no object: a model may mistake a dark window for
+an object if it has seen little of it. The numbers were set by eye on PETS 2009 S2L1, view 1 (docs/log.md).
 """
 
 from dataclasses import dataclass, replace
@@ -19,46 +19,55 @@ from scalor.video.resize import strengthen
 from scalor.video.sources import Picture
 
 AROUND = 0.2
-"""Of its sides: how far beyond a box its object may reach."""
+"""Margin around a box in which its object may lie, as a share of the box's sides."""
 PIECE = 0.1
-"""Of the largest piece of an object; smaller ones are no part of it."""
+"""Smallest area of a connected component that is part of an object, as a share of the largest component."""
 NOTHING, LITTLE = 0.05, 0.15
-"""Where less than these shares of a box stand out, there is no object, or its box is left as it is."""
+"""Foreground shares of a box below which the box is dropped (NOTHING) or left unchanged (LITTLE)."""
 THIN = 0.05
-"""Rows and columns with less of the object than this share of them lie outside its box."""
+"""Rows and columns in which the object fills at most this share of the box's width or height lie outside its box."""
 
 
 @dataclass(frozen=True)
 class Sharpener:
-    """For the boxes of one video."""
+    """Refinement of the boxes of one video."""
 
     still: Picture
-    """What is seen of the video without objects."""
+    """The background of the visible region."""
     object_size: tuple[float, float]
-    """Typical height and width, pixels of the video."""
+    """Typical height and width of an object, in pixels of the video."""
     corner: tuple[int, int] = (0, 0)
-    """x and y of the upper left pixel that is seen."""
+    """x and y of the upper left pixel of the visible region."""
     contrast: float = 1.0
-    """How many times stronger than in the video things should differ from the scene."""
+    """Factor by which differences from the background are amplified."""
     test: foreground.ForegroundTest = foreground.ORDINARY
-    """What stands out from the scene once it is so strong."""
+    """Foreground test, applied after the amplification."""
 
     @property
     def coarse(self) -> int:
+        """Factor by which images are reduced."""
         return foreground.coarseness(self.object_size)
 
     @cached_property
     def scene(self) -> foreground.Picture:
+        """The reduced background."""
         return self.coarsened(self.still)
 
     def coarsened(self, picture: Picture) -> foreground.Picture:
         return foreground.shrink(foreground.to_floats(picture), self.coarse)
 
     def __call__(self, tracks: Tracks, picture: Picture, background: Picture | None = None) -> Tracks:
-        """The tracks of a frame with boxes that fit the whole picture better, without those that show nothing.
+        """Return a frame's tracks with refined boxes, without those that show nothing.
 
-        `background` is the scene, as large as `still`, in the light of this picture (`Background.at`); none given
-        means that the light is the usual one.
+        Parameters
+        ----------
+        tracks
+            Tracks in pixels of the video.
+        picture
+            The full image.
+        background
+            The background in the lighting of this image, as large as `still` (`Background.at`). None for the usual
+            lighting.
         """
         if len(tracks) == 0:
             return tracks
@@ -80,7 +89,10 @@ class Sharpener:
 def tightened(
     row: int, boxes: Float[np.ndarray, "N 4"], outside: Bool[np.ndarray, "H W"]
 ) -> Float[np.ndarray, " 4"] | None:
-    """One of the boxes, around what stands out near it and is nearer to it than to any other; none around nothing."""
+    """Return one box refined to the foreground near it, or None if there is almost none.
+
+    Foreground that is nearer to another box is excluded. With little foreground, the box is returned unchanged.
+    """
     box: np.ndarray = boxes[row]
     side = np.maximum(box[2:] - box[:2], 1)
     height, width = outside.shape
@@ -108,7 +120,7 @@ def tightened(
 
 
 def distance(box: Float[np.ndarray, " 4"], x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "h w"]:
-    """Of pixels from the middle of a box: 1 at its edges."""
+    """Return the distance of pixels from the centre of a box, scaled to 1 at its edges."""
     middle, half = (box[:2] + box[2:]) / 2, np.maximum(box[2:] - box[:2], 1) / 2
     away: np.ndarray = np.maximum(np.abs(x - middle[0]) / half[0], np.abs(y - middle[1]) / half[1])
     return away

@@ -1,4 +1,4 @@
-"""How a video is looked at, once for all trackers and for `fit`: its camera, its background, and what moves in it.
+"""Analysis of a video, shared by all trackers and `fit`: its camera, its background, and what moves in it.
 
 >>> view = look_at(open_video("ants.mp4"))
 >>> view.found.object_size, view.camera
@@ -23,47 +23,54 @@ from scalor.video.resize import shrunken_size
 from scalor.video.sources import Frame, Picture
 
 TYPICAL_SIDE = 14.0
-"""Pixels of a typical object as universal weights are shown it: they know things of half to twice that size."""
+"""Side in pixels of a typical object as universal weights see it. They can represent objects of half to twice that
+size."""
 MOST_ASPECT = 1.6
-"""Height by width, or width by height, of a typical object as universal weights see it; more is scaled away."""
+"""Largest ratio of the longer to the shorter side of a typical object as universal weights see it. A larger ratio is
+scaled down to this one."""
 SMALLEST_SIDE = 8.0
-"""Objects whose shorter side has fewer pixels are enlarged to this; larger ones never are."""
+"""Objects whose shorter side has fewer pixels are enlarged to this; larger objects are never enlarged."""
 MOST_PIXELS = 500_000
-"""Of a frame as a model sees it; more would be slow."""
+"""Largest number of pixels in a frame for universal weights; more would be slow."""
 STRENGTH, MOST_CONTRAST = 0.3, 8.0
-"""How much objects should differ from the background, in shares of full brightness, and what may be done for it."""
+"""Desired difference of objects from the background, as a share of full brightness, and the largest amplification used
+to reach it."""
 SMALLEST_CHECKED = 96
-"""Pixels along a side of pictures in which a motion of the camera can be told from that of objects."""
+"""Smallest side in pixels of images in which camera motion can be distinguished from object motion."""
 SPARSER = 4
-"""Whole frames have so many times fewer objects for their size than clips, which are cut around objects."""
+"""Factor by which objects are sparser in full frames than in training clips, which are cropped around objects."""
 SPARE_SLOTS, SLOTS_PER_OBJECT, MOST_SLOTS = 24, 3.0, 1024
-"""Slots for universal weights, by how many objects were counted in a frame."""
+"""Slots for universal weights: SPARE_SLOTS, plus SLOTS_PER_OBJECT for each object counted in a frame, up to
+MOST_SLOTS."""
 
 
 @dataclass(frozen=True)
 class VideoView:
-    """A video as trackers look at it."""
+    """A video and what was measured in it before tracking."""
 
     video: Video
-    """As it was opened."""
+    """The video as it was opened."""
     steady: Video
-    """The same before a camera that stands still: itself, or its common view."""
+    """The video as a still camera would show it: `video` itself, or its stabilised version."""
     background: Background | None
-    """Of the steady video; None for a single picture."""
+    """Background of the steady video; None for a single image."""
     found: Survey | None
-    """What moves in it; None where nothing could be measured."""
+    """Survey of what moves in the steady video; None where nothing could be measured."""
     camera: CameraCheck | None
-    """None where it was not looked at: OpenCV is not installed, or the picture is tiny."""
+    """Result of the camera check. None if it was skipped: not requested, OpenCV not installed, or a tiny image."""
     motion: CameraMotion | None = None
-    """Where the camera moves."""
+    """Camera motion that the steady video compensates; None if it was not stabilised."""
 
     def picture(self, frame: Frame) -> Picture:
-        """A whole frame of the video as the steady one shows it."""
+        """Return a full frame of the video as the steady video shows it."""
         source = self.steady._source
         return source.picture(frame) if isinstance(source, StabilisedSource) else frame.picture
 
     def to_frame(self, tracks: Tracks, frame: Frame) -> Tracks:
-        """Tracks of the steady video in pixels of the original frame."""
+        """Return tracks of the steady video in pixels of the original frame.
+
+        If the camera moves, tracks whose centre lies outside the frame are dropped.
+        """
         if self.motion is None:
             return tracks
         masks = None if tracks.masks is None else self.motion.masks_to_frame(frame.index, tracks.masks)
@@ -76,22 +83,30 @@ class VideoView:
 
 
 def is_universal(scene: SceneConfig) -> bool:
-    """Whether weights are universal, or refined from such."""
+    """Return whether weights are universal, or refined from universal ones."""
     return scene.kind == "composed" or min(scene.object_size) > 0
 
 
 def look_at(video: Video, object_size: tuple[float, float] | None = None, camera_may_move: bool = True) -> VideoView:
-    """Look at a video before it is tracked: does its camera move, what is its background, what moves before it?
+    """Measure a video before it is tracked: its camera motion, its background, and what moves in it.
 
-    `object_size`, height and width in pixels, is taken for granted where it is given; so is a camera that stands still,
-    if it may not move. Takes seconds, unless the camera moves: then all of the video is read three times.
+    This takes seconds, unless the camera moves: then the whole video is read three times.
+
+    Parameters
+    ----------
+    video
+        The video, as opened by `open_video`.
+    object_size
+        Typical height and width of an object in pixels; None to measure it.
+    camera_may_move
+        Whether to check the camera. If false, it is assumed to stand still.
     """
     if len(list(islice(video, 2))) < 2:
         return VideoView(video, video, None, None, None)
     checked = camera_may_move and min(video.size) >= SMALLEST_CHECKED and find_spec("cv2")
     steady, motion = video, None
     with ThreadPoolExecutor(1) as beside:
-        # Both take seconds. Few cameras move, so the background before one that stands still is begun at once.
+        # Both take seconds. Few cameras move, so the background for a still camera is estimated at the same time.
         early = beside.submit(Background.of, video)
         camera = check_camera(video) if checked else None
         if camera is not None and camera.moves and video.selection.region is None:
@@ -103,13 +118,16 @@ def look_at(video: Video, object_size: tuple[float, float] | None = None, camera
     try:
         found = survey(steady, background, object_size)
     except InputError:
-        found = None  # nothing moves: there is nothing to follow, and the report says so
+        found = None  # nothing moves, so there is nothing to track; the health report says so
     return VideoView(video, steady, background, found, camera, motion)
 
 
 def lens_for(view: VideoView, model: ModelConfig | None, scene: SceneConfig) -> Lens:
-    """Through which a model looks at a video: one that was fitted, as it looked at its own; universal weights, so that
-    objects are as large as they know them."""
+    """Return the lens through which a model sees a video.
+
+    Fitted weights see it as they saw the video they were fitted to. Universal weights see it at a scale at which
+    objects have the size they were trained on.
+    """
     video = view.steady
     plain = Lens(video.full_size, video.selection.region)
     if model is None:
@@ -136,15 +154,18 @@ def lens_for(view: VideoView, model: ModelConfig | None, scene: SceneConfig) -> 
 
 
 def resolution(scene: SceneConfig, video: Video) -> float:
-    """How many times more pixels the video that a model was fitted to had, along a side: the same camera may film at
-    another resolution."""
+    """Return how many times the resolution of the fitted video this video has, along a side.
+
+    The same camera may record at another resolution. The result is 1 if the aspect ratio differs or the fitted video's
+    size is not known.
+    """
     (height, width), (now_high, now_wide) = scene.video_size, video.full_size
     same_shape = abs(height * now_wide - width * now_high) < 0.02 * width * now_high
     return height / now_high if height and same_shape else 1.0
 
 
 def universal_scale(found: Survey | None, size: tuple[int, int]) -> tuple[float, float]:
-    """The scale of the height, and how many times more the width is scaled, for universal weights."""
+    """Return the vertical scale, and the ratio of horizontal to vertical scale, for universal weights."""
     if found is None:
         return min(1.0, math.sqrt(MOST_PIXELS / math.prod(size))), 1.0
     height, width = found.object_size
@@ -157,14 +178,14 @@ def universal_scale(found: Survey | None, size: tuple[int, int]) -> tuple[float,
 
 
 def universal_contrast(found: Survey | None) -> float:
-    """How many times stronger things should differ from the background, so that faint ones are seen."""
+    """Return the amplification of differences from the background that makes faint objects visible."""
     if found is None or found.strength <= 0:
         return 1.0
     return round(min(MOST_CONTRAST, max(1.0, STRENGTH / found.strength)), 2)
 
 
 def slots_for(view: VideoView, model: ModelConfig, scene: SceneConfig) -> int | None:
-    """How many objects to make room for in a whole video; None: as many as the weights were trained with."""
+    """Return the number of slots for a whole video, or None for the number that the weights were trained with."""
     if is_universal(scene):
         objects = 0.0 if view.found is None else view.found.objects
         return min(MOST_SLOTS, SPARE_SLOTS + math.ceil(SLOTS_PER_OBJECT * objects))

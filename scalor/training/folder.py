@@ -1,4 +1,4 @@
-"""The folder of a run: what is written into it, whole or not at all, and how a run goes on from it."""
+"""The folder of a run: atomic writing of its files, and resuming from them."""
 
 import json
 import math
@@ -17,20 +17,21 @@ from scalor.files import alone_in, open_folder
 from scalor.training.step import TrainingStep
 
 USUAL_NORM = f"{checkpoint.STATE}usual_norm"
+"""Name of the tensor that holds the usual gradient norm."""
 
 
 class History(NamedTuple):
-    """What a run was before this process."""
+    """The progress of a run, over all processes so far."""
 
     step: int = 0
     seconds: float | None = 0.0
-    """Of training, in all processes; none where a checkpoint of an older version does not say."""
+    """Training time in all processes; None if a checkpoint of an older version does not record it."""
     side_by_side: int = 1
-    """The most runs that it was ever trained together with, itself counted."""
+    """Largest number of runs that were ever trained at the same time as this one, itself included."""
 
 
 def claim_all(folders: Sequence[Path], resume: bool) -> None:
-    """A folder for every run."""
+    """Create and check the folder of every run. Raise InputError if two runs share a folder."""
     for folder in folders:
         if folders.count(folder) > 1:
             raise InputError(f"folder {folder} would hold two runs: give every preset and every seed once.")
@@ -39,7 +40,10 @@ def claim_all(folders: Sequence[Path], resume: bool) -> None:
 
 
 def claim(folder: Path, resume: bool) -> None:
-    """The run's folder, writable, and not another run's."""
+    """Create the folder of a run and check that it is writable.
+
+    Raise InputError if it holds a run that is not to be resumed, or weights that cannot be resumed.
+    """
     begun, weights = ((folder / name).exists() for name in (checkpoint.RESUME_FILE, checkpoint.MODEL_FILE))
     if begun and not resume:
         raise InputError(f"folder {folder} already holds a run: add --resume to go on, or choose another --out.")
@@ -53,7 +57,7 @@ def claim(folder: Path, resume: bool) -> None:
 
 @contextmanager
 def alone_in_all(folders: Sequence[Path]) -> Iterator[None]:
-    """Keeps other processes from training into the folders meanwhile."""
+    """Lock the folders against training by other processes inside the block."""
     with ExitStack() as stack:
         for folder in folders:
             stack.enter_context(alone_in(folder))
@@ -61,11 +65,12 @@ def alone_in_all(folders: Sequence[Path]) -> Iterator[None]:
 
 
 def write_config(folder: Path, config: Config[SystemConfig]) -> None:
+    """Write `config.json`."""
     write_text(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write a text file atomically."""
     beside = path.with_name(path.name + ".part")
     with reporting(path):
         beside.write_text(text)
@@ -74,7 +79,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def reporting(path: Path) -> Iterator[None]:
-    """Says in a sentence that a file cannot be written."""
+    """Turn an OSError inside the block into an InputError that says why the file cannot be written."""
     try:
         yield
     except OSError as error:
@@ -85,7 +90,10 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 def save(folder: Path, config: Config[SystemConfig], step: TrainingStep, now: History) -> None:
-    """The resume file first: should the second write fail, the run can still go on from here."""
+    """Write the resume file and the model file of a run.
+
+    The resume file is written first: if the second write fails, the run can still resume from this step.
+    """
     origin = checkpoint.provenance(config, now.step, step.device)
     origin |= {"seconds": now.seconds, "side_by_side": now.side_by_side}
     weights = dict(step.model.state_dict())
@@ -94,8 +102,10 @@ def save(folder: Path, config: Config[SystemConfig], step: TrainingStep, now: Hi
 
 
 def training_state(step: TrainingStep) -> dict[str, Tensor]:
-    """The optimiser and what it is used to, as named tensors. There is no random state: noise comes from the seed and
-    the step."""
+    """Return the state of the optimiser and the usual gradient norm as named tensors.
+
+    There is no random state: noise depends only on the seed and the step.
+    """
     state = {}
     for name, parameter in step.model.named_parameters():
         for key, value in step.optimizer.state[parameter].items():
@@ -104,7 +114,7 @@ def training_state(step: TrainingStep) -> dict[str, Tensor]:
 
 
 def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> History:
-    """Put everything back as it was saved; returns what the run was then.
+    """Load the saved state of a run, if there is one, and return the progress of the run at that point.
 
     A kill between the two writes of `save` leaves the model file one save behind, so it is written again.
     """
@@ -124,7 +134,10 @@ def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> H
 
 
 def read_saved(folder: Path, config: Config[SystemConfig]) -> checkpoint.Checkpoint | None:
-    """What a run in the folder left to go on from, if it did; it must be the same run."""
+    """Return the checkpoint to resume from, or None if the folder has none.
+
+    Raise InputError if it belongs to another run or holds no training state.
+    """
     path = folder / checkpoint.RESUME_FILE
     if not path.exists():
         return None
@@ -142,12 +155,15 @@ def read_saved(folder: Path, config: Config[SystemConfig]) -> checkpoint.Checkpo
 
 
 def identity(config: Config[SystemConfig]) -> tuple[object, ...]:
-    """What a run cannot change half way and still be the run that its header tells of."""
+    """Return the settings that must not change on resume, so that the header describes the whole run."""
     return config.model, config.scene, config.train.seed, config.train.batch
 
 
 class Log:
-    """One JSON object a line. Lines past the resumed step belong to a future that did not happen."""
+    """A log file with one JSON object per line.
+
+    On resume, lines after the resumed step are dropped, because those steps are run again.
+    """
 
     def __init__(self, path: Path, first: int) -> None:
         self.path = path
@@ -157,12 +173,12 @@ class Log:
                 try:
                     if json.loads(line)["step"] <= first:
                         kept.append(line + "\n")
-                except ValueError:  # the line a kill cut short
+                except ValueError:  # a line cut off by a kill
                     break
         write_text(path, "".join(kept))
 
     def write(self, values: dict[str, float]) -> None:
-        """What is not a number, after a step that was skipped, is null."""
+        """Append one line. Values that are not finite, as after a skipped step, become null."""
         plain = {name: value if math.isfinite(value) else None for name, value in values.items()}
         with reporting(self.path), open(self.path, "a") as file:
             file.write(json.dumps(plain) + "\n")

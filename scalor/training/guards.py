@@ -1,16 +1,22 @@
-"""Guards: say in a sentence, with the remedy, when training goes a way it will not come back from."""
+"""Warnings when training takes a course from which it does not recover, with the remedies."""
 
 from scalor.config import Config, ModelConfig, SystemConfig, TrainConfig
 from scalor.nn.schedule import anneals
 
 PATIENCE = 1_000
-"""Steps before a guard speaks: an untrained model may still find its way."""
+"""Steps before the first warning. Until then the model may still recover by itself."""
 FEW_FRAMES = 4
-"""In shorter sequences the objects of the first frame, all of them found there, are a large part of all."""
+"""Sequences with fewer frames are allowed a larger share of discovered objects.
+
+All objects of the first frame are discovered there, and in short sequences they are a large part of all objects.
+"""
 
 
 def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float]) -> list[str]:
-    """The sentences that the means of the last stretch of steps call for; only SCALOR's ways are known here."""
+    """Return the warnings for the mean metrics of the last logged steps.
+
+    `step` is the number of steps done. Only SCALOR is checked.
+    """
     model = config.model
     if step < PATIENCE or not isinstance(model, ModelConfig):
         return []
@@ -33,7 +39,7 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
             f"(now {config.train.lengths}) or, if objects were followed before, with "
             f"{against_large_gradients(config.train)}; leave model.rejection and model.attention on."
         )
-    settled = begun >= config.train.presence_prior[2]  # before, objects may be expected where there are none
+    settled = begun >= config.train.presence_prior[2]  # before, the prior may expect objects where there are none
     if settled and metrics["turned_away"] > 0.05:
         found.append(
             f"slots run out: {metrics['turned_away']:.2f} births per frame found no free slot. Remedy: raise "
@@ -48,5 +54,5 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
 
 
 def against_large_gradients(train: TrainConfig) -> str:
-    """What may keep a few of them from ending a training."""
+    """Return a remedy against a few very large gradients, which can end a training."""
     return f"another train.seed (now {train.seed})" if train.clip_object else "train.clip_object 3 (now 0)"

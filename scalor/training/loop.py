@@ -1,4 +1,4 @@
-"""The training loop, for one run or several side by side: readable in one sitting, safe to kill at any moment."""
+"""The training loop, for one run or several at the same time. It is safe to kill at any moment."""
 
 import math
 import sys
@@ -30,25 +30,27 @@ from scalor.training.step import TrainingStep
 from scalor.training.warming import warming
 
 BAD_STEPS = 50
-"""So many steps without a finite gradient in a row end the run."""
+"""Number of consecutive steps without a finite gradient that ends a run."""
 EVALUATED = (
     *("strict_mota", "paper_mota", "iou_mota", "propagation_rate", "discoveries_per_clip", "count_mae", "mse"),
 )
-"""What an evaluation during training writes down, besides the step and the seconds of training so far; without objects
-only the last."""
+"""Metrics that an evaluation during training logs, besides the step and the seconds of training so far.
+
+Systems without objects log only the last one.
+"""
 
 
 TOGETHER = 8
-"""Trainings side by side, where nothing else is said."""
+"""Default number of runs trained at the same time."""
 AHEAD = 2
-"""Steps of a run that a GPU is asked for before they are done."""
+"""Largest number of steps of a run that are queued on a GPU."""
 SHORTLY = 1e-4
-"""Seconds until a step may be done."""
+"""Seconds to wait before asking again whether a step has finished."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to train, and the folder to train it into."""
+    """A training to run, and the folder it writes to."""
 
     config: Config[SystemConfig]
     folder: Path
@@ -56,51 +58,54 @@ class Job:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a training ended."""
+    """The result of a training."""
 
     model: Model
     step: int
     skipped: int
     seconds: float
-    """Of this process, without evaluations; a resumed run counts from its resumption."""
+    """Training time in this process, without evaluations. A resumed run counts from the resume."""
     stopped: int | None
-    """The signal that ended it early, if one did."""
+    """Number of the signal that ended the training early, or None."""
 
 
 class NotBegun(NamedTuple):
-    """A training that a signal kept from beginning."""
+    """A training that did not begin, because a stop signal came first."""
 
     stopped: int
-    """The signal."""
+    """Number of the signal."""
 
 
 Outcome = TrainingResult | NotBegun | InputError
 
 
 def make_scenes(config: Config[SystemConfig], split: str, device: torch.device) -> Scenes:
+    """Return the training scenes of a config if `split` is "train", otherwise its test scenes."""
     return Scenes(config.scene if split == "train" else config.test, config.train.seed, split, device)
 
 
 def train(
     config: Config[SystemConfig], folder: Path, device: torch.device, resume: bool = False, quiet: bool = False
 ) -> TrainingResult:
-    """Train a model into `folder`; with `resume`, go on from what is there."""
+    """Train a model and write it to `folder`. With `resume`, continue from the checkpoint in that folder, if any."""
     (outcome,) = train_together([Job(config, folder)], device, resume, quiet)
     if isinstance(outcome, InputError):
         raise outcome
-    assert isinstance(outcome, TrainingResult)  # one alone begins at once
+    assert isinstance(outcome, TrainingResult)  # a single run always begins
     return outcome
 
 
 def train_together(
     jobs: Sequence[Job], device: torch.device, resume: bool = False, quiet: bool = False, together: int = TOGETHER
 ) -> list[Outcome]:
-    """Train side by side, `together` at a time; every run is exactly what it would be alone.
+    """Train several runs at the same time, at most `together` at once. Each gives exactly the result it gives alone.
 
-    The next run begins when one has ended, and none before what it needs is compiled. On a GPU each has a stream of
-    its own, so that the small kernels of all of them fill the chip, and whoever is done with a step goes on to the
-    next. A run that breaks ends alone: its error takes the place of its result. Folders and checkpoints that will
-    not do are refused before anything is trained. Memory that runs out ends them all.
+    A waiting run begins when another one has ended, but not before the code it needs is compiled. On a GPU each run has
+    its own stream, so that the small kernels of all runs together fill the GPU. A run that has finished a step goes on
+    to its next one without waiting for the others.
+
+    An error ends only the run in which it occurs, and takes the place of its result. Unusable folders and checkpoints
+    raise InputError before anything is trained. Running out of memory ends all runs.
     """
     claim_all([job.folder for job in jobs], resume)
     if resume:
@@ -128,14 +133,14 @@ def train_together(
                 ended = live[place].advance()
                 if ended is not None:
                     outcomes[place] = ended
-                    del live[place]  # and with it what the run held on the device, but for its model
+                    del live[place]  # frees what the run held on the device, except its model
             if stop:
                 outcomes |= {place: NotBegun(stop[0]) for place in waiting}
                 waiting.clear()
             if not free:
                 time.sleep(SHORTLY)
     if device.type == "cuda":
-        torch.cuda.synchronize(device)  # whoever takes the models does not know their streams
+        torch.cuda.synchronize(device)  # the caller does not know the streams of the models
     return [outcomes[place] for place in range(len(jobs))]
 
 
@@ -145,11 +150,11 @@ class Run(NamedTuple):
     config: Config[SystemConfig]
     folder: Path
     label: str
-    """Tells the run from the others; empty when it is the only one."""
+    """Prefix of messages that names the run; empty if it is the only one."""
     step: TrainingStep
     before: History
     side_by_side: int
-    """Runs that are trained together, this one counted."""
+    """Number of runs trained at the same time, this one included."""
     clock: "Clock"
     log: Log
     evaluations: Log | None
@@ -157,8 +162,9 @@ class Run(NamedTuple):
 
 
 def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Clock", side_by_side: int) -> Run:
+    """Build the model and everything else a run needs; with `resume`, load its saved state."""
     config, folder = job.config, job.folder
-    torch.manual_seed(config.train.seed)  # right here: the weights must not depend on who was made before
+    torch.manual_seed(config.train.seed)  # here, so that the weights do not depend on the runs prepared before
     model = systems.build(config.model).to(device)
     if config.train.start:
         checkpoint.fill_from(model, config.train.start)
@@ -176,8 +182,11 @@ Training = Generator[None, None, TrainingResult]
 
 
 class Lane:
-    """A run among others. On a GPU it has a stream of its own, and no more than AHEAD steps are asked for before they
-    are done: the host must not wait in one lane while another is free."""
+    """One of several runs trained at the same time.
+
+    On a GPU it has its own stream, and at most AHEAD of its steps are queued: the host must not wait for one run while
+    another one could go on.
+    """
 
     def __init__(
         self,
@@ -192,19 +201,20 @@ class Lane:
     ) -> None:
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.asked: deque[torch.cuda.Event] = deque()
-        with torch.cuda.stream(self.stream):  # on the CPU there is none, and this does nothing
+        with torch.cuda.stream(self.stream):  # on the CPU there is no stream, and this does nothing
             run = prepare(job, device, resume, label, clock, side_by_side)
         bar.initial = bar.n = frames_before(job.config.train, run.before.step)
         bar.unpause()
         self.steps = training(run, bar, stop)
 
     def free(self) -> bool:
+        """Return whether another step may be queued."""
         while self.asked and self.asked[0].query():
             self.asked.popleft()
         return len(self.asked) < AHEAD
 
     def advance(self) -> TrainingResult | InputError | None:
-        """One step; what the run ended with, if it did."""
+        """Run one step. Return the result or the error if the run has ended, otherwise None."""
         with torch.cuda.stream(self.stream):
             try:
                 next(self.steps)
@@ -219,7 +229,7 @@ class Lane:
 
 
 def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
-    """The loop itself, with a pause after every step. A signal in `stop` ends it with the next one."""
+    """Run the training loop, with a pause after every step. If `stop` holds a signal, the next step is the last."""
     config, step, first = run.config, run.step, run.before.step
     start, skipped, done = run.clock.seconds(), 0, first
     sums = torch.zeros_like(step.metrics)
@@ -252,10 +262,11 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
         every = config.train.evaluate_every
         if run.evaluations and every and (done % every == 0 or done == config.train.steps):
             evaluate(run, run.evaluations, history(run, done, start))
-        # After the evaluation: should this be the last thing that happens, the line is cut and made again.
+        # Save after the evaluation. If a kill prevents the save, the line of the evaluation is dropped on resume and
+        # written again.
         if done % config.train.save_every == 0 or last:
             save(run.folder, config, step, history(run, done, start))
-        if last:  # and not `if stop`: a signal since then waits for the next step's save
+        if last:  # not `if stop`: a signal that came since then waits for the next step's save
             break
         yield
     run.pictures.close()
@@ -264,17 +275,17 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
 
 
 def history(run: Run, done: int, start: float) -> History:
-    """What the run is now; `start` is when this process began with it, by its clock."""
+    """Return the progress of the run. `start` is the time on its clock at which this process began with it."""
     before = run.before
     seconds = None if before.seconds is None else before.seconds + run.clock.seconds() - start
     return History(done, seconds, max(before.side_by_side, run.side_by_side))
 
 
 def evaluate(run: Run, log: Log, now: History) -> None:
-    """A line on how well unseen clips are tracked and drawn, written while all training clocks stand still."""
+    """Log how well unseen clips are tracked and reconstructed. The clock of all runs is paused meanwhile."""
     config = run.config
-    with run.clock.standing_still(), warnings.catch_warnings(action="ignore"):  # the guards warn of full slots
-        # All frames are observed: nothing is left to forecast.
+    with run.clock.standing_still(), warnings.catch_warnings(action="ignore"):  # `guards` warns of full slots
+        # All frames are observed, so there is nothing to forecast.
         measured = report.evaluate(
             run.step.model, config, config.train.evaluate_clips, observe=config.test.length, quiet=True
         ).to_dict()
@@ -284,16 +295,18 @@ def evaluate(run: Run, log: Log, now: History) -> None:
 
 
 class Clock:
-    """Seconds of training, for all runs side by side: it stands still while one of them is evaluated."""
+    """A clock of the training time of all runs together. It is paused while one of them is evaluated."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.start = device, time.monotonic()
 
     def seconds(self) -> float:
+        """Return the seconds since the start, without pauses."""
         return self.now() - self.start
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
+        """Pause the clock inside the block."""
         since = self.now()
         try:
             yield
@@ -301,14 +314,17 @@ class Clock:
             self.start += self.now() - since
 
     def now(self) -> float:
-        """Not before a GPU has done what it was told to: time is counted where the work is done."""
+        """Return the time in seconds, once a GPU has finished its queued work, so that this work is counted."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return time.monotonic()
 
 
 def frames_before(train: TrainConfig, step: int) -> int:
-    """Frames that a clip has had in all steps before one. Time goes with them, not with steps: clips grow longer."""
+    """Return the number of frames of a clip, summed over all steps before `step`.
+
+    Progress is counted in frames because training time goes with frames rather than steps: clips become longer.
+    """
     ends = [*(start for start, _ in train.lengths[1:]), step]
     return sum(
         max(0, min(end, step) - start) * frames for (start, frames), end in zip(train.lengths, ends, strict=True)
@@ -317,7 +333,7 @@ def frames_before(train: TrainConfig, step: int) -> int:
 
 @contextmanager
 def progress_bars(jobs: Sequence[Job], quiet: bool) -> Iterator[list["tqdm[NoReturn]"]]:
-    """A bar a run. They end together: a bar that ends moves the lines of those below it."""
+    """Yield one progress bar per run. All end together, because a bar that ends moves the lines of the bars below."""
     several = len(jobs) > 1
     bars = [
         tqdm(

@@ -1,7 +1,7 @@
 """Pictures of a run: frames with boxes and ids, reconstruction, background, masks, glimpses.
 
-They go to TensorBoard, where it is installed; the newest of a fit is also in the run folder, as `preview.png`. Nothing
-is drawn of systems other than SCALOR. The JSONL log is always written.
+They are written to TensorBoard if it is installed. For a model that is fitted to a video (`scalor fit`), the newest
+picture is also written to `preview.png` in the run folder. Only SCALOR has pictures. The JSONL log is always written.
 """
 
 from pathlib import Path
@@ -20,10 +20,12 @@ from scalor.visual.strips import save_png, strip, to_bytes
 
 PREVIEW_FILE = "preview.png"
 FRAME_SIDE = 192
-"""About the side of one frame in a strip, pixels."""
+"""Approximate side of one frame in a strip, pixels."""
 
 
 class Pictures:
+    """Writer of the pictures of a run."""
+
     def __init__(self, folder: Path, config: Config[SystemConfig], first: int) -> None:
         self.every = config.train.picture_every
         self.preview = folder / PREVIEW_FILE if config.scene.kind == "footage" else None
@@ -35,7 +37,7 @@ class Pictures:
         self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first or None)
 
     def maybe(self, done: int, model: Model, scenes: Scenes) -> None:
-        """Every so many steps, the first training clip as the model sees it."""
+        """Write the pictures of the first training clip if `done` steps is a multiple of `train.picture_every`."""
         nowhere = self.writer is None and self.preview is None
         if nowhere or done % self.every or not isinstance(model, SCALOR):
             return
@@ -53,7 +55,7 @@ class Pictures:
 
 
 def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
-    """The pictures of one clip [T, C, H, W], each [h, w, 3] in 8 bits. Of seven channels three are the frame's own."""
+    """Return the pictures of one clip [T, C, H, W], each uint8 [h, w, 3]. The first three channels are the colours."""
     seen = model.reconstruct(torch.from_numpy(frames))
     tracks = model.track(frames, masks=True) if len(frames) > 1 else seen.tracks
     labels = np.full((len(frames), *tracks.size), -1)
@@ -70,7 +72,7 @@ def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def glimpses(model: SCALOR, frames: np.ndarray) -> np.ndarray:
-    """Every object's own picture in every frame: objects down, frames across; black where there is none."""
+    """Return the glimpses of all slots: one row per slot, one column per frame, black where the slot is empty."""
     pictures = model.object_pictures(frames)[0].cpu().numpy()  # [T, K, 3, P, P]
     down = np.concatenate(list(pictures.transpose(1, 0, 3, 4, 2)), 1)  # [T, K*P, P, 3]
     return to_bytes(torch.from_numpy(np.concatenate(list(down), 1)).permute(2, 0, 1))

@@ -1,11 +1,13 @@
-"""One optimiser step: scenes, bound, gradients, clipping, update. No value is looked at on the host.
+"""One optimiser step: scenes, bound, gradients, clipping, update. No value is read on the host.
 
-What is trained is any `Model` (`scalor.nn.interface`). On the CPU the step runs as it is written. On a GPU the whole
-step, with what the model compiles of it, is captured once per sequence length as a CUDA graph and replayed, and the
-next step's scenes are drawn beside it. Noise is drawn before the step from the seed and the step's number alone, so
-all of these compute the same, a run can go on from any step, and runs side by side do not disturb each other.
+Any `Model` (`scalor.nn.interface`) can be trained. On the CPU the step runs as it is written. On a GPU the whole step,
+including the part that the model compiles, is captured once per sequence length as a CUDA graph and replayed. The
+scenes of the next step are drawn in parallel.
 
-A step whose gradient is not finite leaves weights and optimiser untouched.
+Noise is drawn before the step and depends only on the seed and the number of the step. Therefore all of these ways
+compute the same, a run can resume from any step, and runs trained at the same time do not affect each other.
+
+A step whose gradient is not finite leaves the weights and the optimiser unchanged.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -26,12 +28,14 @@ from scalor.nn.records import copied, tensors
 from scalor.nn.schedule import Anneals
 
 HABIT = 0.02
-"""How much a step's gradient counts for what is usual."""
+"""Weight of the newest gradient norm in the usual norm, an exponential moving average (geometric)."""
 
 
 class TrainingStep:
-    """Callable: `step(number, anneals)` trains once and returns the metrics as a tensor on the device, in the order of
-    `names`."""
+    """A callable training step.
+
+    `step(number, anneals)` trains once and returns the metrics as a tensor on the device, in the order of `names`.
+    """
 
     def __init__(self, config: Config[Any], model: Model, scenes: Scenes, device: torch.device) -> None:
         self.config, self.model, self.scenes, self.device = config, model, scenes, device
@@ -55,13 +59,13 @@ class TrainingStep:
         if device.type == "cuda":
             self.main, self.beside = torch.cuda.Stream(device), torch.cuda.Stream(device)
         else:
-            # Gradients fade into numbers too small to be normal, with which a CPU takes many times as long.
+            # Gradients become denormal numbers, with which a CPU takes many times as long.
             torch.set_flush_denormal(True)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.prepare_optimizer()
 
     def prepare_optimizer(self) -> None:
-        """Make the optimiser's state now, by a step that changes nothing (capture must not make it)."""
+        """Create the state of the optimiser by a step that changes nothing, because a capture must not create it."""
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)
         self.update(torch.ones((), device=self.device))
@@ -82,16 +86,19 @@ class TrainingStep:
         return self.metrics
 
     def count_clips(self, number: int) -> None:
-        """Every step has clips of its own. (Added on the device: a copy from the host would wait for it.)"""
+        """Set `index` to the numbers of the clips of a step; every step has its own clips.
+
+        They are computed on the device, because a copy from the host would wait for the device.
+        """
         torch.add(self.within_batch, number * self.config.train.batch, out=self.index)
 
     def draw_batch(self, length: int) -> "Batch":
-        """The clips whose numbers are in `index`."""
+        """Return the clips whose numbers are in `index`."""
         clip = self.scenes.clips(self.index, length=length)
         return Batch(clip.frames, clip.truth if self.taught else None)
 
     def draw_noise(self, number: int, now: Anneals) -> Noise:
-        """The noise of a step: the same whenever and wherever it is drawn on one kind of device."""
+        """Return the noise of a step. On one kind of device it is always the same."""
         normals, uniforms = self.empty_noise(now.length)
         self.fill_noise(number, normals, uniforms)
         return Noise(normals, uniforms)
@@ -110,7 +117,7 @@ class TrainingStep:
         uniforms.uniform_(generator=self.random)
 
     def run(self, batch: "Batch", noise: Noise, now: Anneals, learn: bool = True) -> None:
-        """The step itself."""
+        """Run the step. If `learn` is false, the weights and the optimiser do not change."""
         video = batch.video
         clip_object = self.config.train.clip_object
         annealed = Annealed(self.temperature, self.presence_prior, now.cut_gradients, clip_object)
@@ -123,8 +130,8 @@ class TrainingStep:
         values = torch.stack([bound.numbers[name] for name in self.reported]).mean(1)
         for parameter in self.model.parameters():
             parameter.grad = None
-        # In this very thread: with torch 2.11 a backward pass in autograd's own thread crashed now and then while
-        # it was being compiled or captured.
+        # Run the backward pass in this thread: with torch 2.11 a backward pass in autograd's own thread sometimes
+        # crashed while it was being compiled or captured.
         with torch.autograd.set_multithreading_enabled(False):
             loss.backward()
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
@@ -139,7 +146,11 @@ class TrainingStep:
         self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
 
     def largest_norm(self) -> Tensor:
-        """What longer gradients are cut to: some far from the usual came before trainings collapsed (docs/log.md)."""
+        """Return the norm to which longer gradients are clipped.
+
+        It is `train.clip_norm` or, if smaller, `train.clip_usual` times the usual norm. Gradients far above the usual
+        norm were seen before trainings collapsed (docs/log.md).
+        """
         train = self.config.train
         fixed = torch.full_like(self.usual_norm, train.clip_norm)
         if train.clip_usual == 0:
@@ -148,13 +159,16 @@ class TrainingStep:
         return torch.minimum(usual, fixed)
 
     def get_used_to(self, norm: Tensor) -> None:
-        """The geometric mean of the norms so far, of which the later ones count more."""
+        """Update the usual norm, an exponential moving average (geometric) of the norms.
+
+        Norms that are not finite are ignored.
+        """
         usual = torch.where(self.usual_norm > 0, self.usual_norm, norm)
         usual = usual * (norm / usual) ** HABIT
         self.usual_norm.copy_(torch.where(usual.isfinite(), usual, self.usual_norm))
 
     def update(self, skipped: Tensor) -> None:
-        """Adam, doing nothing where `skipped` is 1 (the hook that gradient scalers use)."""
+        """Run a step of Adam that does nothing if `skipped` is 1. It uses the hook of gradient scalers."""
         self.optimizer.found_inf = skipped  # type: ignore[attr-defined]
         self.optimizer.grad_scale = None  # type: ignore[attr-defined]
         self.optimizer.step()
@@ -171,12 +185,14 @@ class Batch(NamedTuple):
 
     video: Float[Tensor, "B T C H W"]
     truth: Truth | None
-    """Where a lesson needs it."""
+    """Ground truth of the clips; None unless `train.lesson` is on."""
 
 
 class Captured:
-    """A training step of one sequence length as a CUDA graph: two branches, the step itself and, beside it, the
-    drawing of the next step's scenes."""
+    """A training step of one sequence length as a CUDA graph.
+
+    The graph has two parallel branches: the step itself, and the drawing of the next step's scenes.
+    """
 
     def __init__(self, step: TrainingStep, now: Anneals, number: int) -> None:
         self.key = (now.length, now.cut_gradients)
@@ -187,11 +203,11 @@ class Captured:
         self.ready = number  # the step whose scenes `batch` holds
         step.main.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(step.main):
-            for _ in range(2):  # kernels load and libraries plan here, not in the capture
+            for _ in range(2):  # warm-up: kernels load and libraries plan here, not in the capture
                 self.run(now, learn=False)
         torch.cuda.current_stream().wait_stream(step.main)
         self.graph = torch.cuda.CUDAGraph()
-        # Work space that cuBLAS keeps by stream must be this graph's own: streams are few, and runs side by side many.
+        # cuBLAS keeps one workspace per stream. This graph must have its own, because many runs share few streams.
         torch._C._cuda_clearCublasWorkspaces()
         with torch.cuda.graph(self.graph, stream=step.main):
             step.beside.wait_stream(step.main)
@@ -210,11 +226,12 @@ class Captured:
         return self.step.draw_batch(self.length)
 
     def keep(self, batch: Batch) -> None:
-        """Take over the clips of the next step, in place."""
+        """Copy the clips of the next step into `batch`, in place."""
         for old, new in zip(tensors(self.batch), tensors(batch), strict=True):
             old.copy_(new)
 
     def replay(self, number: int) -> None:
+        """Run a step, and draw the scenes of the next one."""
         if self.ready != number:
             self.keep(self.draw(number))
         self.step.count_clips(number + 1)

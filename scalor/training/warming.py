@@ -1,7 +1,7 @@
-"""Compiling for several trainings at once, each in a process of its own, while others train already.
+"""Compilation for several trainings at the same time, each in its own process, while other trainings already run.
 
-One process compiles one thing after the other, about a minute each; the compiler's cache is shared, so what these
-processes leave in it is found by the trainings.
+A single process compiles one function after the other, and each takes about a minute. The compiler's cache is shared,
+so the trainings find there what these processes have compiled.
 """
 
 import json
@@ -21,15 +21,18 @@ from scalor.config import Config, SceneConfig, TrainConfig
 from scalor.systems import config_from_dict
 
 SIX_MINUTES = 360
-"""Nothing takes this long to compile. What does is left to the training itself."""
+"""Seconds to wait for compilation, which normally takes less. After them the training begins and compiles by itself."""
 
 
 @contextmanager
 def warming(
     configs: Sequence[Config[Any]], device: torch.device, quiet: bool = False
 ) -> Iterator[Callable[[int], bool]]:
-    """Fills the cache for all of them; says of each, by its place, whether it may begin. One alone may as well compile
-    for itself."""
+    """Fill the compiler's cache for all configs, each in its own process.
+
+    Yield a function that returns whether the config at a given place may begin to train. If fewer than two different
+    configs are compiled, nothing is done: a single training can just as well compile by itself.
+    """
     texts = [json.dumps(short(config).to_dict()) if is_compiled(config) else None for config in configs]
     different = {text for text in texts if text}
     if device.type != "cuda" or len(different) < 2:
@@ -55,7 +58,7 @@ def warming(
 
 
 def wait_for_warmth(configs: Sequence[Config[Any]], device: torch.device) -> None:
-    """Fill the cache for all of them, with no training meanwhile."""
+    """Fill the compiler's cache for all configs and wait until it is done, with no training meanwhile."""
     with warming(configs, device) as warm:
         while not all(map(warm, range(len(configs)))):
             time.sleep(0.1)
@@ -66,19 +69,22 @@ def is_compiled(config: Config[Any]) -> bool:
 
 
 def compile_apart(text: str, device: torch.device) -> "subprocess.Popen[str]":
-    """In a process of its own, which ends when it is done."""
+    """Start a process that compiles for one config, given as JSON, and ends when it is done."""
     command = [sys.executable, "-m", "scalor.training.warming", str(device)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdin is not None
-    with suppress(BrokenPipeError):  # it has ended already: the training will compile for itself
+    with suppress(BrokenPipeError):  # it has ended already: the training will compile by itself
         process.stdin.write(text)
         process.stdin.close()
     return process
 
 
 def short(config: Config[Any]) -> Config[Any]:
-    """The same model, batch, precision and first way of gradients on two frames of anything with as many channels: what
-    is compiled depends on no more."""
+    """Return a config of one step on two frames for which the same code is compiled.
+
+    Compiled code depends only on the model, the batch, the precision, the number of channels, and whether gradients
+    flow between frames in the first steps.
+    """
     asked = config.train
     train = TrainConfig(
         steps=1,
@@ -93,6 +99,7 @@ def short(config: Config[Any]) -> Config[Any]:
 
 
 def main(device_name: str) -> None:
+    """Read a config as JSON from the standard input and run one step of it, which fills the compiler's cache."""
     from scalor.data.scenes import Scenes
     from scalor.nn.schedule import anneals
     from scalor.training.step import TrainingStep

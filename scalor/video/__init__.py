@@ -1,4 +1,4 @@
-"""Video files: anything that moves, read as a stream of frames; .mp4 and .gif written."""
+"""Read video files, images and arrays as streams of frames; write .mp4 and .gif."""
 
 from scalor.video.reading import Video, iterate_frames, open_video, read_video
 from scalor.video.selection import Selection

@@ -1,6 +1,7 @@
-"""Arrays in .npy and .npz files as a video: uint8, or floats in [0, 1], colour last or second.
+"""Read arrays in .npy and .npz files as a video.
 
-Both are read frame by frame: a .npy through a memory map, a .npz as its archive is unpacked.
+Values are uint8, or floats in [0, 1]. Shapes are [T, H, W, 3] or [T, 3, H, W]. Arrays are read frame by frame: a .npy
+through a memory map, a .npz while its archive is decompressed.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,10 +17,11 @@ from scalor.errors import InputError
 from scalor.video.sources import Picture, Stills, no_frames
 
 Values = Callable[[int], np.ndarray]
-"""The values of a frame, by its number."""
+"""A function that returns the values of a frame, given its number."""
 
 
 def open_array(path: Path, fps: float) -> Stills:
+    """Open a .npy or .npz file as a video; raise InputError for values or shapes that cannot be a video."""
     with _explained(path):
         member = _member(path) if path.suffix.lower() == ".npz" else None
         with _values(path, member) as (shape, dtype, _):
@@ -49,6 +51,7 @@ def open_array(path: Path, fps: float) -> Stills:
 
 
 def _to_picture(values: np.ndarray, index: int, path: Path) -> Picture:
+    """Convert a frame to uint8; raise InputError if it holds floats outside [0, 1]."""
     if values.dtype == np.uint8:
         return np.array(values)
     if not (values.min() >= 0 and values.max() <= 1):
@@ -60,7 +63,7 @@ def _to_picture(values: np.ndarray, index: int, path: Path) -> Picture:
 
 @contextmanager
 def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], np.dtype, Values]]:
-    """Shape and type of the array, and how to get at its frames."""
+    """Open the array and yield its shape, its type and a function that reads its frames."""
     if member is None:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         yield array.shape, array.dtype, array.__getitem__
@@ -70,7 +73,8 @@ def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], n
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, by_columns, dtype = read_header(file)
         if by_columns or dtype.hasobject:
-            # Frames lie scattered over the whole array.
+            # In Fortran order the values of a frame are spread over the whole array, so it is loaded at once.
+            # Arrays of Python objects are refused by numpy.load.
             array = np.load(path, allow_pickle=False)[member.removesuffix(".npy")]
             yield shape, dtype, array.__getitem__
             return
@@ -78,6 +82,7 @@ def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], n
 
 
 def _unpacking(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> Values:
+    """Return a function that reads single frames from an open archive member positioned at its first frame."""
     begin = file.tell()
     length = dtype.itemsize * int(np.prod(shape))
 
@@ -89,6 +94,7 @@ def _unpacking(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> Valu
 
 
 def _member(path: Path) -> str:
+    """Return the name, inside the archive, of the array that holds the video: 'frames', or the only array."""
     with ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
     if "frames" not in names and len(names) != 1:
@@ -98,6 +104,7 @@ def _member(path: Path) -> str:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
+    """Convert errors of reading the file to an InputError that names it."""
     try:
         yield
     except InputError:

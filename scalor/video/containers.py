@@ -1,8 +1,8 @@
-"""Video files of every kind that PyAV decodes: .mp4, .mov, .mkv, .webm, .avi, .gif and many more.
+"""Decode video files with PyAV: .mp4, .mov, .mkv, .webm, .avi, .gif and many more.
 
-Frames are turned as the file says (phones film portrait lying on their side), transparent ones are laid over black,
-and more than 8 bits become 8 by ffmpeg's own conversion. Time is that of the presentation timestamps, which need not
-be regular.
+Frames are rotated and mirrored as the file's display matrix says, because phones store portrait videos sideways.
+Transparent frames are composited over black. Frames of more than 8 bits are converted to 8 bits by ffmpeg. Times are
+presentation timestamps, which need not be regular.
 """
 
 import math
@@ -26,13 +26,19 @@ from scalor.video.selection import TINY, Selection
 from scalor.video.sources import Frame, Picture, check_size, no_frames
 
 STEPS_BACK = (0, 2, 10, 60)
-"""Seconds. Some formats find a key frame only near a time, not before it: earlier and earlier times are tried."""
+"""Seconds before the wanted time to seek to, tried in this order.
+
+Some formats find a key frame only near the given time, not before it, so earlier times are tried.
+"""
 UNTIL_KEY = 600
-"""Frames within which a key frame must come after a jump; where none does, the video is decoded from its start."""
+"""Largest number of frames or packets read after a seek in search of a key frame.
+
+If every seek fails to find one, the video is decoded from its start.
+"""
 
 
 class Container:
-    """A video file. `fps` serves only where the file does not tell its own."""
+    """A video file as a `Source`. `fps` is used only if the file does not state its frame rate."""
 
     def __init__(self, path: Path, fps: float) -> None:
         self.name = str(path)
@@ -44,7 +50,8 @@ class Container:
                 height, width, _ = _to_picture(head, VideoReformatter()).shape
                 self.size = (height, width)
                 self._coded_size = (head.height, head.width)
-                # .avi has no presentation times, so where frames are decoded in another order they must be counted.
+                # .avi has no presentation timestamps. If frames are decoded in another order than they are shown
+                # (B-frames), times are computed by counting frames.
                 shuffled = container.format.name == "avi" and stream.codec_context.has_b_frames
                 self._zero = None if shuffled else head.pts
                 self._tick = float(stream.time_base or 0)
@@ -79,9 +86,11 @@ class Container:
             ) from error
 
     def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
-        """Key frames where there are enough of them, since nothing else need be decoded to see one, and what follows.
+        """Yield `run` consecutive pictures from near each of `times`, as described in `Source.near`.
 
-        Ends early where the file cannot be searched or breaks.
+        Each run starts at the key frame found near its time, if that lies in the selection and after the previous run,
+        because a key frame can be decoded without any other frame. The iterator ends early if the file cannot be
+        searched, cannot be decoded, or changes its picture size.
         """
         now, frames = -math.inf, None
         reformatter = VideoReformatter()
@@ -103,27 +112,30 @@ class Container:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[InputContainer, VideoStream]]:
-        # "file:" since a name may hold a colon; and a title in an unknown encoding is no reason to fail.
+        # "file:" because a file name may contain a colon. A title in an unknown encoding must not cause a failure.
         with av.open(f"file:{self.name}", metadata_errors="replace") as container:
             stream = container.streams.best("video")
-            if container.format.name == "tty":  # ffmpeg would draw the letters
+            if container.format.name == "tty":  # ffmpeg renders text files as pictures of their text
                 raise InputError(f"{self.name} cannot be decoded as a video (it is text): give a video file.")
             if not isinstance(stream, VideoStream):
                 raise InputError(f"{self.name} holds no pictures, only other streams: give a file with a video stream.")
-            # No threads over frames: with them the frames just before a break in the file are lost, and the error too.
+            # Slice threads only. With frame threads, the last frames before a broken part of the file and the error
+            # itself are lost.
             stream.thread_type = "SLICE"
             yield container, stream
 
     def _seconds(self, frame: VideoFrame, index: int) -> float:
+        """Return the time of a frame in seconds from the first frame."""
         if frame.pts is None or self._zero is None:
             return index / self.fps
         return (frame.pts - self._zero) * self._tick
 
     def _stamp(self, seconds: float) -> int:
+        """Return the presentation timestamp of a time in seconds from the first frame."""
         return (self._zero or 0) + round(seconds / self._tick)
 
     def _from(self, start: float) -> Iterator[VideoFrame]:
-        """Frames from a key frame at or before `start` on, or from the first one where there is no way to find it."""
+        """Yield frames from a key frame at or before `start` seconds on, or from the first frame if none is found."""
         for back in STEPS_BACK:
             if self._zero is None or start <= back:
                 break
@@ -140,6 +152,7 @@ class Container:
             yield from _decoded(container, stream)
 
     def _numbered_from(self, start: float) -> Iterator[tuple[int, VideoFrame]]:
+        """Yield the frames of `_from` with their numbers in the video."""
         frames = self._from(start)
         head = next(frames, None)
         if head is not None:
@@ -147,12 +160,12 @@ class Container:
             yield from enumerate(chain([head], frames), before)
 
     def _count_before(self, stamp: int) -> int:
-        """How many frames are shown before the time stamp. Nothing is decoded to know it."""
+        """Return the number of frames shown before the timestamp, without decoding any."""
         with self._opened() as (container, stream):
             count = 0
-            index = getattr(stream, "index_entries", ())  # older versions of PyAV do not show it
+            index = getattr(stream, "index_entries", ())  # older versions of PyAV lack it
             if stream.frames and len(index) == stream.frames:
-                # The index is whole (.mp4, .avi), so only the packets since the last key frame need be looked at.
+                # The index lists every frame (.mp4, .avi), so only the packets since the last key frame must be read.
                 container.seek(stamp, stream=stream)
                 head = next(container.demux(stream))
                 count = sum(entry.timestamp < head.dts for entry in index) if head.dts is not None else 0
@@ -165,7 +178,10 @@ class Container:
             return count
 
     def _key_near(self, container: InputContainer, stream: VideoStream, time: float) -> float | None:
-        """When a key frame before the time is shown, or near it where the format does not know better."""
+        """Return the time in seconds of the key frame found by seeking to `time`, or None if none is found.
+
+        It lies at or before `time`, or only near it in formats that cannot seek more exactly.
+        """
         if self._zero is None:
             return None
         container.seek(self._stamp(time), stream=stream)
@@ -176,20 +192,21 @@ class Container:
 
 
 def _expected_frames(container: InputContainer, stream: VideoStream, fps: float) -> int | None:
+    """Estimate the number of frames from the duration of the stream or the file; None if neither is known."""
     if stream.duration and stream.time_base:
         return round(stream.duration * stream.time_base * fps)
     return round(container.duration / av.time_base * fps) if container.duration else None
 
 
 def _decoded(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]:
-    """Frames in the order in which they are shown. Where the file breaks, FFmpegError after the last good one."""
+    """Yield frames in display order; if the file is broken, raise FFmpegError after the last good frame."""
     begun = False
     try:
         for packet in container.demux(stream):
             try:
                 frames = packet.decode()
             except av.FFmpegError:
-                # A recording may begin, and a jump end, amid frames that need others before them.
+                # At the start of a recording and after a seek, frames may refer to earlier frames that are missing.
                 if begun:
                     raise
                 continue
@@ -202,7 +219,7 @@ def _decoded(container: InputContainer, stream: VideoStream) -> Iterator[VideoFr
 
 
 def _to_picture(frame: VideoFrame, reformatter: VideoReformatter) -> Picture:
-    # A reformatter for each frame would take longer than decoding it.
+    # The reformatter is shared, because creating one for each frame would take longer than decoding it.
     if any(component.is_alpha for component in frame.format.components):
         picture = over_black(reformatter.reformat(frame, format="rgba").to_ndarray())
     else:
@@ -212,9 +229,9 @@ def _to_picture(frame: VideoFrame, reformatter: VideoReformatter) -> Picture:
 
 
 def turned(picture: Picture, matrix: Int32[np.ndarray, "3 3"]) -> Picture:
-    """The picture as it is shown: turned by right angles and mirrored as ffmpeg's display matrix says.
+    """Return the picture as it is shown: rotated by right angles and mirrored as ffmpeg's display matrix says.
 
-    The pixel at (x, y) goes to x' = x m00 + y m10, y' = x m01 + y m11, up to a shift.
+    The pixel at (x, y) moves to x' = x m00 + y m10, y' = x m01 + y m11, up to a translation.
     """
     (m00, m01), (m10, m11) = matrix[:2, :2].astype(float)
     if abs(m01) > abs(m00):

@@ -1,7 +1,8 @@
-"""Images that pillow reads, as a video: one file for each frame, or one file of several pages (TIFF stacks).
+"""Read images with pillow as a video: one file for each frame, or one file of several pages (TIFF stacks).
 
-Of more than 8 bits (16, 32, floating point) a sample of the frames is looked at, and percentiles .1 and 99.9 of their
-values become black and white in all frames. Only colour images of 16 bits keep their upper 8, as pillow reads them.
+Images of more than 8 bits (16 bits, 32 bits, floating point) are scaled to 8 bits. The percentiles 0.1 and 99.9 of the
+values in a sample of the frames become black and white in all frames. Colour images of 16 bits are an exception: they
+keep their upper 8 bits, because that is how pillow reads them.
 """
 
 import re
@@ -20,16 +21,16 @@ from scalor.video.sources import Picture, Stills, check_size
 DESCRIPTION = 270
 """The TIFF tag in which ImageJ writes how many images there are."""
 SAMPLED = 16
-"""Frames from which the levels of deep images are measured."""
+"""Number of frames from which the black and white levels of deep images (more than 8 bits) are measured."""
 TROUBLES = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)
-"""What pillow raises, depending on the format, for a file that it cannot read."""
+"""Exceptions that pillow raises, depending on the format, for a file that it cannot read."""
 
 Load = Callable[[int], Image.Image]
 Opening = Callable[[], AbstractContextManager[Load]]
 
 
 def open_images(files: Sequence[Path], name: str, fps: float) -> Stills:
-    """A video of which every file is a frame."""
+    """Open a video whose frames are the files, in the given order."""
 
     def load(index: int) -> Image.Image:
         with _explained(str(files[index])), Image.open(files[index]) as image:
@@ -42,9 +43,9 @@ def open_images(files: Sequence[Path], name: str, fps: float) -> Stills:
 
 
 def open_pages(path: Path, fps: float) -> Stills:
-    """A video of which every page of one file is a frame. If pages last some time, all last as long as the first."""
+    """Open a video whose frames are the pages of one file; the first page's duration, if any, is used for all."""
     with _explained(str(path)), Image.open(path) as image:
-        # A photograph may hold more pictures, but those are previews.
+        # A photograph may hold more pictures, but those are only previews.
         count = 1 if image.format in ("JPEG", "MPO") else getattr(image, "n_frames", 1)
         image.load()
         milliseconds = image.info.get("duration")
@@ -72,6 +73,7 @@ def open_pages(path: Path, fps: float) -> Stills:
 
 
 def _stills(opened: Opening, count: int, name: str, fps: float) -> Stills:
+    """Return a video of `count` images; measure the levels first if the images are deep."""
     with opened() as load:
         head = load(0)
         deep, size = _is_deep(head), (head.height, head.width)
@@ -98,6 +100,7 @@ def _stills(opened: Opening, count: int, name: str, fps: float) -> Stills:
 
 
 def _is_deep(image: Image.Image) -> bool:
+    """Return whether the image, as pillow reads it, has more than 8 bits."""
     return image.mode in ("I", "F") or image.mode.startswith("I;")
 
 
@@ -115,6 +118,7 @@ def _to_picture(image: Image.Image, levels: Levels | None) -> Picture:
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
+    """Convert pillow's exceptions to an InputError that names the file or page."""
     try:
         yield
     except InputError:

@@ -1,10 +1,11 @@
-"""Videos in: any video file, a folder or pattern of images, a stack of pages, an array, as a stream of frames.
+"""Open a video as a stream of frames: any video file, a folder or pattern of images, a stack of pages, an array.
 
 >>> video = open_video("ants.mp4", Selection(region=(0, 0, 640, 480), start=60, stride=2))
 >>> for frame in video:
 ...     frame.picture, frame.index, frame.seconds
 
-Memory does not grow with the length of the video. `iterate_frames` and `read_video` are for whole, simple ones.
+Streams use memory that does not grow with the length of the video. For a whole video without a selection there are two
+shortcuts: `iterate_frames` streams its pictures, and `read_video` loads all of them.
 """
 
 import re
@@ -26,11 +27,11 @@ from scalor.video.sources import Frame, Picture, Source
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm", ".pnm")
 KINDS = "a video file, a folder of images, a pattern such as 'frames/*.png', a TIFF stack or a .npy or .npz file"
 WORTH_SEEKING = 4
-"""A sample of fewer than one in so many frames jumps from one to the next."""
+"""A sample is read by seeking if it takes fewer than one in this many frames; otherwise all frames are decoded."""
 
 
 class Video:
-    """A selection of a video, frame by frame, as often as it is iterated. Made by `open_video`."""
+    """The selected frames of a video, as an iterable that can be iterated any number of times; see `open_video`."""
 
     def __init__(self, source: Source, selection: Selection) -> None:
         selection.check_region(source.size, source.name)
@@ -63,14 +64,16 @@ class Video:
 
     @property
     def frames(self) -> int | None:
-        """About how many frames will come out, where the file tells; good enough for a progress bar."""
+        """Approximate number of selected frames, good enough for a progress bar; None if the file does not state it."""
         count = self._source.count
         return None if count is None else max(1, len(self.selection.numbers(count, self.fps)))
 
     @property
     def promised(self) -> int | None:
-        """How many frames the file says that it holds for this selection; None where it only lets one guess, as it does
-        of a part of its time: frames need not be equally far apart."""
+        """Number of selected frames that follows from the file's own frame count; None if it can only be estimated.
+
+        For a part of the video's time it can only be estimated, because frames need not be equally far apart.
+        """
         whole = not self.selection.start and self.selection.end is None
         return self.frames if whole and getattr(self._source, "counted", True) else None
 
@@ -79,13 +82,21 @@ class Video:
             yield replace(frame, picture=self._cropped(frame.picture))
 
     def whole_frames(self) -> Iterator[Frame]:
-        """The same frames with their whole pictures, whatever the region."""
+        """Iterate over the selected frames with their whole pictures, ignoring the region."""
         return self._source.frames(self.selection)
 
     def sample(self, count: int, seed: int = 0) -> UInt8[np.ndarray, "count H W 3"]:
-        """Frames spread evenly over the selected time, whatever the stride; all of them if there are fewer.
+        """Return frames spread evenly over the selected time, ignoring the stride.
 
-        Of an hour this takes seconds, where the file can be searched.
+        For an hour of video this takes seconds, if the file can be searched.
+
+        Parameters
+        ----------
+        count : int
+            Number of frames. If the selected time holds fewer, all of them are returned.
+        seed : int
+            Seed of the random position of each frame in its part of the video. It has no effect if `count` is so large
+            that all frames are decoded.
         """
         if count < 1:
             raise InputError(f"count is {count}: sample at least 1 frame.")
@@ -93,7 +104,7 @@ class Video:
         known = self._source.count
         numbers = range(0) if known is None else every.numbers(known, self.fps)
         if len(numbers) > WORTH_SEEKING * count:
-            # One from the middle half of each of `count` equal stretches: no two are the same.
+            # One frame from the middle half of each of `count` equal intervals, so no frame is taken twice.
             places = (np.arange(count) + np.random.default_rng(seed).uniform(0.25, 0.75, count)) / count
             times = (numbers[0] + places * len(numbers)) / self.fps
             pictures = [self._cropped(picture) for picture in self._source.near(times.tolist(), every)]
@@ -103,8 +114,11 @@ class Video:
         return np.stack(_thinned(pictures_in_turn, count))
 
     def sample_runs(self, count: int, run: int) -> list[Picture]:
-        """So many runs of frames that follow each other, spread over the selected time; the first frames where the
-        video is short or its file cannot be searched."""
+        """Return `count` runs of `run` consecutive frames each, spread over the selected time, in one list.
+
+        The stride is ignored. If the video is short or its file cannot be searched, return the first `count * run`
+        frames.
+        """
         every = replace(self.selection, stride=1)
         known = self._source.count
         numbers = range(0) if known is None else every.numbers(known, self.fps)
@@ -122,6 +136,7 @@ class Video:
         return picture[y0:y1, x0:x1].copy()
 
     def _check_time(self) -> None:
+        """Raise InputError if the selected time holds no frame."""
         start, end = self.selection.start or 0, self.selection.end
         if next(self._source.frames(self.selection), None) is not None:
             return
@@ -132,10 +147,34 @@ class Video:
 
 
 def open_video(source: str | Path, selection: Selection | None = None, fps: float = FPS) -> Video:
-    """A video from any file that PyAV decodes, a folder or pattern of images, a TIFF stack, or a .npy or .npz file.
+    """Open a video for reading frame by frame.
 
-    `fps` is for images and arrays, which carry no time of their own. Raises InputError at once, or where the file
-    turns out to be broken.
+    Parameters
+    ----------
+    source : str or Path
+        Any video file that PyAV decodes, a folder of images, a pattern such as 'frames/*.png', a TIFF stack, or a .npy
+        or .npz file.
+    selection : Selection, optional
+        The region, time span and stride to read. By default, everything.
+    fps : float
+        Frames per second of images and arrays, which hold no times. It is also used for a video file that does not
+        state its frame rate.
+
+    Returns
+    -------
+    Video
+        An iterable of frames.
+
+    Raises
+    ------
+    InputError
+        At once if the source or the selection is invalid; during iteration if the file turns out to be broken.
+
+    Examples
+    --------
+    >>> video = open_video("ants.mp4", Selection(start=60, stride=2))
+    >>> for frame in video:
+    ...     frame.picture, frame.index, frame.seconds
     """
     if not 0 < fps <= 1000:
         raise InputError(f"fps is {fps}: give frames per second above 0 and up to 1000.")
@@ -143,18 +182,19 @@ def open_video(source: str | Path, selection: Selection | None = None, fps: floa
 
 
 def iterate_frames(path: str | Path) -> Iterator[Picture]:
-    """The pictures of all frames one after the other."""
+    """Return an iterator over the pictures of all frames, as uint8 [H, W, 3]."""
     video = open_video(path)
     return (frame.picture for frame in video)
 
 
 def read_video(path: str | Path) -> Float[np.ndarray, "T 3 H W"]:
-    """All frames at once, as float32 in [0, 1]."""
+    """Load all frames into memory, as float32 in [0, 1]."""
     frames = np.stack(list(iterate_frames(path)))
     return np.ascontiguousarray(frames.transpose(0, 3, 1, 2)) / np.float32(255)
 
 
 def _find(source: str | Path, fps: float) -> Source:
+    """Return the source for a file, a folder or a pattern."""
     path = Path(source)
     try:
         if path.is_dir():
@@ -205,13 +245,16 @@ def _is_image(path: Path) -> bool:
 
 
 def _natural(path: Path) -> tuple[list[tuple[int, str]], str]:
-    """Sort key under which frame2 comes before frame10."""
+    """Return a sort key that puts frame2 before frame10."""
     parts = re.split(r"(\d+)", str(path))
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], str(path)
 
 
 def _thinned(pictures: Iterator[Picture], count: int) -> list[Picture]:
-    """`count` of pictures whose number nobody knows, spread evenly, never holding more than twice as many."""
+    """Return `count` pictures spread evenly over an iterator of unknown length, or all pictures if there are fewer.
+
+    At most `2 * count` pictures are held in memory.
+    """
     kept: list[Picture] = []
     step = 1
     for number, picture in enumerate(pictures):

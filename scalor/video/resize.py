@@ -1,4 +1,4 @@
-"""Pictures as a model sees them: of another size, and with faint things made stronger."""
+"""Prepare pictures for a model: resize them and amplify faint differences from the background."""
 
 import numpy as np
 import torch
@@ -9,12 +9,12 @@ from scalor.video.sources import Picture
 
 
 def shrunken_size(size: tuple[int, int], scale: float, stretch: float = 1.0) -> tuple[int, int]:
-    """Height and width in whole pixels, the width `stretch` times more than the height."""
+    """Return height and width in whole pixels: both multiplied by `scale`, the width also by `stretch`."""
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale * stretch))
 
 
 def shrink(picture: Picture, size: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"]:
-    """The picture at another height and width, without the jags of pixels left out. It may also grow."""
+    """Return the picture resized to (height, width) with antialiasing; it may also be enlarged."""
     if picture.shape[:2] == size:
         return picture
     pixels = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]
@@ -24,7 +24,7 @@ def shrink(picture: Picture, size: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"
 
 
 def strengthen(picture: Picture, still: Picture, contrast: float) -> Picture:
-    """The picture with its difference from the still scene so many times as strong."""
+    """Return the picture with its difference from the background `still` multiplied by `contrast`."""
     if contrast == 1:
         return picture
     stronger: np.ndarray = still + contrast * (picture.astype(np.float32) - still)

@@ -1,4 +1,4 @@
-"""Which part of a video is wanted: a region of the picture, a stretch of time, every n-th frame."""
+"""`Selection`: which part of a video to read, as a region of the picture, a time span and every n-th frame."""
 
 import math
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from scalor.errors import InputError
 
 TINY = 1e-6
-"""Seconds. Times are compared with this much leeway, so that 0.3 s means frame 3 at ten frames per second."""
+"""Tolerance for comparing times, in seconds. It makes 0.3 s mean frame 3 at ten frames per second."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A part of a video; all of it unless told otherwise."""
+    """A part of a video. By default, all of it."""
 
     region: tuple[int, int, int, int] | None = None
-    """(x0, y0, x1, y1) in pixels of the picture as it is shown; x1 and y1 are the first ones outside."""
+    """(x0, y0, x1, y1) in pixels of the picture as it is shown; x1 and y1 are exclusive."""
     start: float | None = None
-    """Seconds from the first frame: frames shown earlier are left out."""
+    """Start time in seconds from the first frame. Earlier frames are left out."""
     end: float | None = None
-    """Seconds from the first frame: frames shown then or later are left out."""
+    """End time in seconds from the first frame. Frames at this time or later are left out."""
     stride: int = 1
-    """Of what is left, every n-th frame."""
+    """Step between selected frames within the time span. 1 selects every frame."""
 
     def __post_init__(self) -> None:
         if self.region is not None:
@@ -38,21 +38,21 @@ class Selection:
             raise InputError(f"stride is {self.stride!r}: give a whole number from 1, which takes every frame.")
 
     def is_before(self, seconds: float) -> bool:
-        """Whether a frame shown then comes too early."""
+        """Return whether a frame at this time lies before the start."""
         return self.start is not None and seconds < self.start - TINY
 
     def is_after(self, seconds: float) -> bool:
-        """Whether a frame shown then, and so any later one, comes too late."""
+        """Return whether a frame at this time, and so every later one, lies at or after the end."""
         return self.end is not None and seconds >= self.end - TINY
 
     def numbers(self, count: int, fps: float) -> range:
-        """The frames it takes of a video of `count` frames at a constant rate."""
+        """Return the numbers of the selected frames in a video of `count` frames at a constant rate."""
         first = 0 if self.start is None else math.ceil((self.start - TINY) * fps)
         last = count if self.end is None else min(count, math.ceil((self.end - TINY) * fps))
         return range(max(0, first), last, self.stride)
 
     def check_region(self, size: tuple[int, int], name: str) -> None:
-        """Refuses a region that reaches out of a picture of this height and width."""
+        """Raise InputError if the region extends outside a picture of this height and width."""
         height, width = size
         if self.region is not None and (self.region[2] > width or self.region[3] > height):
             raise InputError(

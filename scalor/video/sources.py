@@ -1,4 +1,4 @@
-"""Where frames come from: what every source offers, and the sources whose pictures can be had in any order."""
+"""Sources of frames: the interface of every source, and the sources whose pictures can be read in any order."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -16,24 +16,24 @@ Picture = UInt8[np.ndarray, "H W 3"]
 
 @dataclass(frozen=True)
 class Frame:
-    """A picture and when it is shown."""
+    """A picture with its number and time in the original video."""
 
     picture: Picture
     index: int
-    """Its number in the original video, from 0."""
+    """Number of the frame in the original video, from 0."""
     seconds: float
-    """Its time, from the first frame of the original video."""
+    """Time in seconds from the first frame of the original video."""
 
 
 class Source(Protocol):
-    """A video as it lies on disk. Everything is opened when it is read, and closed again."""
+    """A video on disk. Its files are opened when they are read and closed afterwards."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def size(self) -> tuple[int, int]:
-        """Height and width of its pictures as they are shown."""
+        """Height and width of the pictures as they are shown."""
         ...
 
     @property
@@ -43,21 +43,21 @@ class Source(Protocol):
 
     @property
     def count(self) -> int | None:
-        """How many frames it is said to have."""
+        """Number of frames according to the file, possibly estimated; None if unknown."""
         ...
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
-        """The frames that a selection takes by time and stride, with their whole pictures."""
+        """Yield the frames that a selection takes by time and stride, with their whole pictures."""
         ...
 
     def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
-        """Quickly, so many pictures in a row from about each of these times, in seconds, from early to late."""
+        """Yield, quickly, `run` consecutive pictures from near each of `times`, given in seconds in ascending order."""
         ...
 
 
 @dataclass(frozen=True)
 class Stills:
-    """A source of single pictures at a constant rate, each of which can be had by its number."""
+    """A source of single pictures at a constant rate that can be read in any order, by number."""
 
     name: str
     size: tuple[int, int]
@@ -78,7 +78,7 @@ class Stills:
 
 
 def check_size(size: tuple[int, int], first: tuple[int, int], index: int, name: str) -> None:
-    """Refuses a frame that is not as large as the first one; sizes are height and width."""
+    """Raise InputError if a frame differs in size from the first one; sizes are height and width."""
     if size != first:
         raise InputError(
             f"frame {index} of {name} is {size[1]} x {size[0]} pixels and frame 0 is {first[1]} x {first[0]}: "
@@ -87,4 +87,5 @@ def check_size(size: tuple[int, int], first: tuple[int, int], index: int, name: 
 
 
 def no_frames(name: str) -> InputError:
+    """Return the error for a video in which no frame can be decoded."""
     return InputError(f"{name} holds no frame that can be decoded: it may be cut short; copy or export it again.")

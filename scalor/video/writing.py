@@ -1,6 +1,6 @@
-"""Video files out: H.264 in .mp4 frame by frame, and .gif.
+"""Write video files: .mp4 (H.264) frame by frame, and .gif.
 
-Files are written under a temporary name first, so a run that fails leaves no broken file under the name asked for.
+Files are written under a temporary name first, so a run that fails leaves no broken file under the final name.
 """
 
 from collections.abc import Iterable
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 GIF_TICKS = 100
-"""A gif counts time in hundredths of a second, and viewers slow down a frame shorter than two of them."""
+"""Ticks per second: a gif counts time in hundredths of a second. Viewers slow down frames of less than two ticks."""
 SMPTE170M = 6
-"""The RGB to YUV matrix ffmpeg converts with, written into the file so that players need not guess it."""
+"""Code of the RGB to YUV matrix that ffmpeg uses. It is written into the file so that players need not guess it."""
 PALETTE_SAMPLES = 400_000
-"""Pixels from which a gif's palette is computed: enough for every id's colour, little enough to be quick."""
+"""Number of pixels from which a gif's palette is computed: enough for the colour of every id, yet quick."""
 
 
 def write_video(
@@ -33,9 +33,17 @@ def write_video(
     frames: UInt8[np.ndarray, "T H W 3"] | Iterable[UInt8[np.ndarray, "H W 3"]],
     fps: int | float,
 ) -> None:
-    """Write an .mp4 (H.264; odd sizes get one more row or column) or an endlessly looping .gif.
+    """Write frames to an .mp4 (H.264) or to an endlessly looping .gif.
 
-    An iterator of frames is written to .mp4 as it comes, without being held in memory.
+    Parameters
+    ----------
+    path : str or Path
+        File name that ends in .mp4 or .gif.
+    frames : array or iterable of arrays
+        Frames as uint8 [H, W, 3], all of one size. An iterator is written to .mp4 frame by frame, without being held
+        in memory. In an .mp4, odd heights and widths are padded by one row or column.
+    fps : int or float
+        Frames per second, at most 1000 for .mp4 and 50 for .gif.
     """
     path = Path(path)
     if path.suffix.lower() not in (".mp4", ".gif"):
@@ -49,12 +57,22 @@ def write_video(
 
 
 class VideoWriter:
-    """An .mp4 that grows frame by frame, in constant memory.
+    """Writer of an .mp4 file, frame by frame, in constant memory.
 
+    The complete file appears when the block ends without an error. If the block fails, an earlier file of the same name
+    is kept.
+
+    Parameters
+    ----------
+    path : str or Path
+        File name that ends in .mp4.
+    fps : int or float
+        Frames per second, at most 1000.
+
+    Examples
+    --------
     >>> with VideoWriter("seen.mp4", fps=25) as writer:
     ...     writer.write(frame)  # uint8 [H, W, 3]
-
-    The file is there, whole, once the block has ended well; if the block fails, what was there before stays.
     """
 
     def __init__(self, path: str | Path, fps: int | float) -> None:
@@ -76,6 +94,7 @@ class VideoWriter:
         return self
 
     def write(self, frame: UInt8[np.ndarray, "H W 3"]) -> None:
+        """Append a frame; all frames must have the size of the first one."""
         import av
 
         _check_frame(frame, self._size if self.count else None, self.count, self.path)
@@ -106,7 +125,7 @@ class VideoWriter:
         # Quality 16 (lower is better; 23 is usual): thin coloured lines keep their colour.
         options = {"crf": "16", "preset": "veryfast"}
         rate = Fraction(float(self.fps)).limit_denominator(1001)
-        # yuv420p halves the colour planes, so both sides must be even.
+        # yuv420p halves the height and width of the colour planes, so both must be even.
         height, width = self._size[0] + self._size[0] % 2, self._size[1] + self._size[1] % 2
         stream = container.add_stream("libx264", rate, options, pix_fmt="yuv420p", height=height, width=width)
         stream.codec_context.colorspace = SMPTE170M
@@ -114,6 +133,7 @@ class VideoWriter:
         return container, stream
 
     def _flush(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Write the frames that the encoder still holds."""
         if error is None:
             self._container.mux(self._stream.encode(None))
 
@@ -124,6 +144,7 @@ def _check_rate(fps: int | float) -> None:
 
 
 def _check_frame(frame: np.ndarray, size: tuple[int, int] | None, number: int, path: Path) -> None:
+    """Raise InputError if the frame is not uint8 [H, W, 3] or differs from `size`."""
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
         raise InputError(
             f"frame {number} for {path} is {frame.dtype} of shape {list(frame.shape)}: give uint8 [H, W, 3]."
@@ -149,12 +170,12 @@ def _write_gif(path: Path, frames: Iterable[UInt8[np.ndarray, "H W 3"]], fps: in
         pictures.append(frame)
     if not pictures:
         raise InputError(f"frames is empty: give at least one frame to write to {path}.")
-    # One palette for all frames and no dithering: a still background must not flicker. "Maximum coverage"
-    # keeps rare colours, so thin box lines stay what they are (median cut moves them by some 40 levels);
-    # the k-means pass then fits the palette to the background.
+    # One palette for all frames and no dithering, because a still background must not flicker. "Maximum coverage"
+    # keeps rare colours, so thin box lines keep their colour (median cut changes it by some 40 levels).
+    # The k-means pass then fits the palette to the background.
     pixels = np.stack(pictures).reshape(-1, 3)
     if len(pixels) > PALETTE_SAMPLES:
-        # At random rather than every n-th: n may be a multiple of the width and see one column only.
+        # Random pixels rather than every n-th: n may be a multiple of the width and sample a single column.
         pixels = pixels[np.random.default_rng(0).integers(len(pixels), size=PALETTE_SAMPLES)]
     palette = Image.fromarray(pixels[None]).quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
     images = [Image.fromarray(p).quantize(palette=palette, dither=Image.Dither.NONE) for p in pictures]

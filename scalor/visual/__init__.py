@@ -1,4 +1,4 @@
-"""Pictures: tracks drawn on frames, strips of frames, plots."""
+"""Drawing: tracks on frames, strips of frames, plots."""
 
 from scalor.visual.colors import colors_of, label_picture
 from scalor.visual.overlay import overlay

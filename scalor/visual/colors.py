@@ -1,24 +1,30 @@
-"""One bright colour per object id, the same in boxes, masks and trajectories of every picture we make.
+"""One bright colour per object id, the same in the boxes, masks and trajectories of every picture.
 
-Hues advance by the golden ratio, so ids born one after the other lie far apart on the colour circle and a new
-id always falls into the widest gap left by its elders. The circle is that of OKLCH, where equal steps look
-equally different; on the HSV circle a third of all ids would be some green.
+Hues advance by the golden ratio. Successive ids therefore lie far apart on the colour circle, and a new id always falls
+into the widest gap between the earlier ones. The circle is that of OKLCH, where equal steps look equally different. On
+the HSV circle, a third of all ids would be some green.
 """
 
 import numpy as np
 from jaxtyping import Integer, UInt8
 
 GOLDEN = (5**0.5 - 1) / 2
+"""Step in hue from one id to the next, as a fraction of the colour circle."""
 FIRST_HUE = 0.08
-"""Id 0 is a warm red."""
+"""Hue of id 0, a warm red, as a fraction of the colour circle."""
 LIGHTNESS = 0.75
+"""Mean lightness in OKLCH, 0 to 1."""
 HUE_LIGHTNESS = 0.10
-"""Yellow is brightest and blue darkest, as in a rainbow: a dark yellow would be olive, a light blue pale."""
+"""Variation of lightness with hue.
+
+Yellow is brightest and blue darkest, as in a rainbow, because a dark yellow is olive and a light blue is pale.
+"""
 YELLOW = 0.3
+"""Hue of the greatest lightness, as a fraction of the colour circle."""
 ID_LIGHTNESS = np.array([0.0, 0.08, -0.08])
-"""Cycled by id, so that the ids whose hues come close again (8 apart, 13 apart) differ in lightness."""
+"""Lightness offsets, cycled by id. They separate ids 8 or 13 apart, whose hues are similar."""
 CHROMA = 0.16
-"""As vivid as most hues can be on a screen: beyond, colours are clipped and neighbours fall together."""
+"""Chroma in OKLCH: the highest that a screen can show for most hues. Above it, clipping makes similar hues equal."""
 
 # OKLab to linear sRGB: Björn Ottosson, https://bottosson.github.io/posts/oklab/
 _OKLAB_TO_LMS = np.array(
@@ -34,7 +40,7 @@ _LMS_TO_RGB = np.array(
 
 
 def colors_of(ids: Integer[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
-    """RGB colours of object ids."""
+    """Return the RGB colours of object ids."""
     hue = (FIRST_HUE + GOLDEN * ids) % 1.0
     lightness = LIGHTNESS + HUE_LIGHTNESS * np.cos(2 * np.pi * (hue - YELLOW))
     lightness = lightness + ID_LIGHTNESS[ids % len(ID_LIGHTNESS)]
@@ -47,8 +53,8 @@ def colors_of(ids: Integer[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3
 
 
 def label_picture(labels: Integer[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
-    """An integer label map as a picture: each id in its colour, negative labels (the background) black."""
-    # Colours are computed once per id and then looked up: a label map has many pixels and few ids.
+    """Return an integer label map as a picture: each id in its colour, negative labels (the background) in black."""
+    # A label map has many pixels and few ids, so colours are computed once per id and then looked up.
     ids, index = np.unique(labels, return_inverse=True)
     palette = np.where(ids[:, None] < 0, np.uint8(0), colors_of(ids))
     picture: np.ndarray = palette[index.reshape(labels.shape)]

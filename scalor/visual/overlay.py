@@ -1,7 +1,7 @@
-"""Tracks drawn onto frames: boxes, ids, trajectories, masks and a mark on newly discovered objects.
+"""Draw tracks on frames: boxes, ids, trajectories, masks and a mark on newly discovered objects.
 
-Everything is painted with numpy alone, without anti-aliasing, after the frames were enlarged: a box of a
-64 x 64 video keeps its subpixel position on the 512 x 512 picture.
+Only numpy is used, without anti-aliasing. Frames are enlarged before drawing, so a box of a 64 x 64 video keeps its
+subpixel position on the 512 x 512 picture.
 """
 
 from functools import lru_cache
@@ -17,11 +17,12 @@ from scalor.visual.colors import colors_of
 TARGET_SIDE = 512
 """Small frames are enlarged until their longer side has about this many pixels."""
 MASK_STRENGTH = 0.5
+"""Weight of the object's colour in the pixels of its mask, 0 to 1."""
 INK = 16
 """Grey level of digits and of the rim around the discovery mark."""
 WHITE = 255
 
-# 3 x 5 digits, a row of 3 bits per figure.
+# Digits of 3 x 5 dots: five rows of 3 bits each.
 _DIGITS = {
     "0": (7, 5, 5, 5, 7),
     "1": (2, 6, 2, 2, 7),
@@ -46,11 +47,29 @@ def overlay(
     masks: bool = False,
     first: int = 0,
 ) -> UInt8[np.ndarray, "T h w 3"]:
-    """Frames in [0, 1], enlarged `scale` times, with `tracks` drawn on them.
+    """Draw `tracks` on enlarged frames.
 
-    trails: over how many past frames the trajectories fade; 0 draws none.
-    labels: the ids, but for objects that are smaller than their label.
-    first: the number, as in `tracks.frame`, of `frames[0]`, to draw a long video piece by piece.
+    Parameters
+    ----------
+    frames : array or Tensor
+        Frames with values in [0, 1].
+    tracks : Tracks
+        Tracks of one clip, in pixels of the frames.
+    scale : int, optional
+        Factor by which frames are enlarged. By default, the longer side becomes about `TARGET_SIDE` pixels.
+    trails : int
+        Number of past frames over which the trajectories fade; 0 draws none.
+    labels : bool
+        Whether to draw ids. Objects whose box is shorter than the label get none.
+    masks : bool
+        Whether to tint the pixels of each object. The tracks must then hold masks.
+    first : int
+        Number, as in `tracks.frame`, of `frames[0]`. It allows a long video to be drawn in parts.
+
+    Returns
+    -------
+    array
+        Pictures as uint8; h and w are H and W times `scale`.
     """
     array = frames.detach().float().cpu().numpy() if isinstance(frames, Tensor) else frames
     _check(array, tracks, scale, trails, masks)
@@ -79,7 +98,7 @@ def overlay(
             _draw_lines(picture, centres[a], centres[b], colors[b], strength, thickness)
         for row in rows:
             _draw_box(picture, boxes[row], colors[row], thickness)
-        # Labels and marks come after all boxes: where objects crowd, no line may cross a number.
+        # Labels and marks are drawn after all boxes, so that in a crowd no line crosses a number.
         for row in rows:
             if labels and boxes[row, 3] - boxes[row, 1] >= _label_height(_digit_size(longer)):
                 _draw_label(picture, int(tracks.id[row]), boxes[row], colors[row], _digit_size(longer))
@@ -90,9 +109,9 @@ def overlay(
 
 @lru_cache(maxsize=4096)
 def number_bitmap(number: int, size: int = 1) -> Bool[np.ndarray, "h w"]:
-    """The figures of a number side by side, 3 x 5 dots each, a dot being `size` pixels wide.
+    """Return a bitmap of the digits of a number, 3 x 5 dots each; a dot is `size` pixels wide.
 
-    The array is shared between calls: read it only.
+    The array is cached and shared between calls, so it must not be changed.
     """
     rows = [np.array([[bits >> 2 & 1, bits >> 1 & 1, bits & 1, 0] for bits in _DIGITS[d]]) for d in str(number)]
     bitmap = np.concatenate(rows, axis=1)[:, :-1].astype(bool)
@@ -100,6 +119,7 @@ def number_bitmap(number: int, size: int = 1) -> Bool[np.ndarray, "h w"]:
 
 
 def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, masks: bool) -> None:
+    """Raise InputError for arguments of `overlay` that are invalid or do not belong together."""
     if frames.ndim != 4 or frames.shape[1] != 3 or frames.dtype.kind != "f":
         raise InputError(
             f"frames are {frames.dtype} of shape {list(frames.shape)}: hand in floats in [0, 1] of shape [T, 3, H, W]."
@@ -109,7 +129,7 @@ def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, m
             f"frames are {frames.shape[2]} x {frames.shape[3]} pixels and tracks.size is {tracks.size[0]} x "
             f"{tracks.size[1]}: draw the tracks on the frames they were made from."
         )
-    # Reconstructions may overshoot [0, 1] a little and are clipped; 0..255 is a mistake.
+    # Reconstructions may exceed [0, 1] slightly and are clipped. Values of 0 to 255 are an error.
     if frames.size and not (frames.min() >= -0.5 and frames.max() <= 1.5):
         raise InputError(f"frames hold values from {frames.min():g} to {frames.max():g}: scale them to [0, 1].")
     if len(tracks) and tracks.clip.min() != tracks.clip.max():
@@ -123,16 +143,17 @@ def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, m
 
 
 def _digit_size(longer: int) -> int:
+    """Return the size of a digit's dots in pixels, for a picture with this longer side."""
     return 1 + sum(longer >= side for side in (160, 700, 1400))
 
 
 def _label_height(size: int) -> int:
-    """Figures are five dots high, with a dot above and below."""
+    """Return the height of a label in pixels: digits are five dots high, with one dot above and below."""
     return 7 * size
 
 
 def _segments(tracks: Tracks, trails: int) -> tuple[Int[np.ndarray, " S"], Int[np.ndarray, " S"]]:
-    """Row pairs that follow each other in one object's life, oldest first so that the newest is on top."""
+    """Return pairs of successive rows of one object, oldest first so that the newest is drawn on top."""
     order = np.lexsort((tracks.frame, tracks.id))
     starts, ends = order[:-1], order[1:]
     joined = tracks.id[starts] == tracks.id[ends]
@@ -145,6 +166,7 @@ def _segments(tracks: Tracks, trails: int) -> tuple[Int[np.ndarray, " S"], Int[n
 def _tinted(
     frame: Float[np.ndarray, "3 H W"], masks: Bool[np.ndarray, "n H W"], colors: UInt8[np.ndarray, "n 3"]
 ) -> Float[np.ndarray, "3 H W"]:
+    """Return the frame with each object's pixels blended with its colour."""
     frame = frame.copy()
     for mask, color in zip(masks, colors, strict=True):
         tint = color[:, None] / np.float32(255)
@@ -153,10 +175,11 @@ def _tinted(
 
 
 def _enlarge_into(picture: UInt8[np.ndarray, "h w 3"], frame: Float[np.ndarray, "3 H W"]) -> None:
+    """Write the frame, enlarged by a whole factor, into the picture."""
     height, width = frame.shape[1:]
     scale = picture.shape[0] // height
     small = np.clip(frame * 255 + 0.5, 0, 255).astype(np.uint8).transpose(1, 2, 0)
-    # Widening first makes the second step copy whole rows of memory, far quicker than pixel by pixel.
+    # Widening first lets the second step copy whole rows of memory, much faster than pixel by pixel.
     wide = small.repeat(scale, axis=1) if scale > 1 else small
     picture.reshape(height, scale, scale * width, 3)[:] = wide[:, None]
 
@@ -169,7 +192,7 @@ def _draw_lines(
     strength: Float[np.ndarray, " S"],
     thickness: int,
 ) -> None:
-    """All lines of a frame at once, each as points less than a pixel apart."""
+    """Draw all lines of a frame at once, each as points at most one pixel apart."""
     counts = np.ceil(np.abs(end - start).max(axis=1)).astype(int) + 1
     line = np.repeat(np.arange(len(counts)), counts)
     step = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -190,7 +213,7 @@ def _draw_box(
     color: UInt8[np.ndarray, "3"],
     thickness: int,
 ) -> None:
-    """An outline whose outer edge is the box; sides outside the picture are not drawn."""
+    """Draw an outline whose outer edge is the box; sides outside the picture are not drawn."""
     x0, y0, x1, y1 = (int(v) for v in box)
     for top, bottom in ((y0, y0 + thickness), (y1 - thickness, y1)):
         picture[max(top, 0) : max(bottom, 0), max(x0, 0) : max(x1, 0)] = color
@@ -205,7 +228,7 @@ def _draw_label(
     color: UInt8[np.ndarray, "3"],
     size: int,
 ) -> None:
-    """Dark figures on a chip of the object's colour, above the box or, at the upper rim, just inside it."""
+    """Draw dark digits on a rectangle of the object's colour, above the box or, at the upper edge, just inside it."""
     figures = number_bitmap(number, size)
     height, width = _label_height(size), figures.shape[1] + 2 * size
     x0, y0 = int(box[0]), int(box[1])
@@ -216,7 +239,7 @@ def _draw_label(
 
 
 def _draw_mark(picture: UInt8[np.ndarray, "h w 3"], centre: Float[np.ndarray, "2"], radius: int) -> None:
-    """A small white circle, as in the paper's figures, with a dark rim so that it shows on white objects."""
+    """Draw a small white disc, as in the paper's figures, with a dark rim that makes it visible on white objects."""
     x, y = (int(v) for v in np.floor(centre))
     _stamp(picture, _disc(radius + 1), y - radius - 1, x - radius - 1, INK)
     _stamp(picture, _disc(radius), y - radius, x - radius, WHITE)
@@ -225,7 +248,7 @@ def _draw_mark(picture: UInt8[np.ndarray, "h w 3"], centre: Float[np.ndarray, "2
 def _stamp(
     picture: UInt8[np.ndarray, "h w 3"], shape: Bool[np.ndarray, "a b"], top: int, left: int, level: int
 ) -> None:
-    """Paint a grey level where `shape` is true, leaving out what falls outside the picture."""
+    """Paint a grey level where `shape` is true; parts outside the picture are not drawn."""
     y0, x0 = max(top, 0), max(left, 0)
     y1, x1 = min(top + shape.shape[0], picture.shape[0]), min(left + shape.shape[1], picture.shape[1])
     if y0 < y1 and x0 < x1:

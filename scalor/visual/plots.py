@@ -1,6 +1,7 @@
-"""Plots of numbers: panels in rows, a line for each name, and a name in the same colour in every panel.
+"""Line plots in rows of panels; a name has the same colour in every panel.
 
-Only here is matplotlib needed. Figures are made without its global state, so nothing is shown and nothing lingers.
+This is the only module that imports matplotlib. Figures are made without its global state, so no window is opened and
+no figure stays in memory.
 """
 
 from collections.abc import Sequence
@@ -16,19 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by every kind of colour vision; pale yellow is left out, it vanishes on white.
+# Okabe and Ito's colours, which can be told apart with every kind of colour vision. Their pale yellow is left out,
+# because it is hardly visible on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^DvPX"
-"""One for each colour: lines stay apart in black and white, too."""
+"""One marker for each colour, so that lines can be told apart in black and white as well."""
 MOST_MARKERS = 12
-"""About as many on a line as can be told apart."""
+"""Approximate limit on the markers of a line. More could not be told apart."""
 PANEL_INCHES = (4.0, 2.7)
+"""Width and height of a panel."""
 DOTS_PER_INCH = 200
 
 
 @dataclass(frozen=True)
 class Line:
-    """Values y over x, under a name."""
+    """A named line of values y over x."""
 
     name: str
     x: Sequence[float]
@@ -37,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over the same axes. An axis that is not logarithmic shows y from zero."""
+    """Lines on shared axes. The y axis starts at zero unless it is logarithmic."""
 
     x_label: str
     y_label: str
@@ -48,7 +51,15 @@ class Panel:
 
 
 def plot(rows: Sequence[Sequence[Panel]], inches: tuple[float, float] = PANEL_INCHES) -> "Figure":
-    """Panels in rows of equal length, each `inches` wide and high, under one legend."""
+    """Draw panels under one legend.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of Panel
+        Rows of equally many panels.
+    inches : tuple of float
+        Width and height of each panel.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -77,7 +88,7 @@ def plot(rows: Sequence[Sequence[Panel]], inches: tuple[float, float] = PANEL_IN
 
 
 def save_plot(path: str | Path, rows: Sequence[Sequence[Panel]], inches: tuple[float, float] = PANEL_INCHES) -> None:
-    """Write a plot; under the final name there is either the whole file or nothing."""
+    """Write a plot to a .png file, which appears only when it is complete; see `plot` for the arguments."""
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise InputError(f"path is {path}: give a file name that ends in .png.")
@@ -87,6 +98,7 @@ def save_plot(path: str | Path, rows: Sequence[Sequence[Panel]], inches: tuple[f
 
 
 def _draw(axes: "Axes", panel: Panel, names: list[str]) -> None:
+    """Draw a panel; the place of a line's name in `names` selects its colour and marker."""
     for line in panel.lines:
         which = names.index(line.name) % len(COLORS)
         every = max(1, len(line.x) // MOST_MARKERS)
@@ -109,10 +121,10 @@ def _draw(axes: "Axes", panel: Panel, names: list[str]) -> None:
 
 
 def _mark_decades(axis: "Axis", values: Sequence[float]) -> None:
-    """Numbers at 1, 10, 100; on an axis shorter than two decades, where they would be few, at 2 and 5 as well."""
+    """Label 1, 10, 100; on an axis of less than two decades, which would have few labels, add 2 and 5."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    measured = [value for value in values if value > 0]  # neither zero nor nan
+    measured = [value for value in values if value > 0]  # excludes zero and NaN
     short = max(measured, default=1.0) < 100 * min(measured, default=1.0)
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
     axis.set_minor_formatter(NullFormatter())

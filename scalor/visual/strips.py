@@ -1,7 +1,7 @@
 """Pictures for papers and READMEs: rows of frames under each other, and videos beside each other.
 
-Both take uint8 pictures, whatever they show (frames with boxes, reconstructions, label maps), and put them on
-white with their names. Only the names need pillow.
+Both accept any uint8 pictures (frames with boxes, reconstructions, label maps) and place them on white with their
+names. Only drawing the names and writing files need pillow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,24 @@ def strip(
     columns: Sequence[str] | None = None,
     gap: int = 4,
 ) -> UInt8[np.ndarray, "H W 3"]:
-    """Rows of frames under each other, their names at the left.
+    """Draw rows of frames under each other, with their names at the left.
 
-    separator_after: how many frames were observed; a red line divides them from the generated ones.
-    columns: a heading for each frame.
-    Smaller rows are enlarged to the size of the largest by a whole factor.
+    Parameters
+    ----------
+    rows : mapping of str to array
+        Frames of each row, by name; equally many in every row. Smaller rows are enlarged to the size of the largest by
+        a whole factor.
+    separator_after : int, optional
+        Number of observed frames. A red line separates them from the generated frames.
+    columns : sequence of str, optional
+        A heading for each frame.
+    gap : int
+        Space between frames, in pixels.
+
+    Returns
+    -------
+    array
+        The picture.
     """
     pictures = _same_size("rows", rows, gap)
     count, height, width = next(iter(pictures.values())).shape[:3]
@@ -72,10 +85,23 @@ def side_by_side(
     generated_from: Mapping[str, int] | None = None,
     gap: int = 8,
 ) -> UInt8[np.ndarray, "T H W 3"]:
-    """Videos beside each other, a title over each.
+    """Draw videos beside each other, with a title over each.
 
-    generated_from: for a title, the first frame that the model made up rather than saw; from there on that
-    video has a red border.
+    Parameters
+    ----------
+    videos : mapping of str to array
+        Frames of each video, by title; equally many in every video. Smaller videos are enlarged to the size of the
+        largest by a whole factor.
+    generated_from : mapping of str to int, optional
+        By title, the first frame that the model generated instead of observing it. From this frame on, the video has a
+        red border.
+    gap : int
+        Space between videos, in pixels.
+
+    Returns
+    -------
+    array
+        The frames of the combined video.
     """
     generated_from = generated_from or {}
     pictures = _same_size("videos", videos, gap)
@@ -85,7 +111,7 @@ def side_by_side(
     count, height, width = next(iter(pictures.values())).shape[:3]
     titles = {title: _text(title, _text_size(height)) for title in pictures}
     top = gap + max(title.shape[0] for title in titles.values()) + gap
-    # A title may be wider than its picture; its column then grows, so that nothing is cut off.
+    # A title may be wider than the pictures. All columns are then widened, so that nothing is cut off.
     column = max(width, *(title.shape[1] for title in titles.values()))
     shape = (count, top + height + gap, gap + len(pictures) * (column + gap), 3)
     canvas = np.full(shape, WHITE, np.uint8)
@@ -100,7 +126,7 @@ def side_by_side(
 
 
 def save_png(path: str | Path, picture: UInt8[np.ndarray, "H W 3"]) -> None:
-    """Write a picture; under the final name there is either the whole file or nothing."""
+    """Write a picture to a .png file, which appears only when it is complete."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -115,7 +141,7 @@ def save_png(path: str | Path, picture: UInt8[np.ndarray, "H W 3"]) -> None:
 def _same_size(
     field: str, named: Mapping[str, UInt8[np.ndarray, "_T _h _w 3"]], gap: int
 ) -> dict[str, UInt8[np.ndarray, "T H W 3"]]:
-    """All pictures enlarged to the tallest, after a check that they can be and have equally many frames."""
+    """Enlarge all pictures to the tallest; raise InputError if sizes or numbers of frames do not match."""
     if gap < 1:
         raise InputError(f"gap is {gap}: give a number of pixels from 1.")
     if not named or any(not frames.size for frames in named.values()):
@@ -141,11 +167,12 @@ def _same_size(
 
 
 def _text_size(height: int) -> int:
+    """Return the font size for pictures of this height."""
     return min(20, max(12, height // 8))
 
 
 def _text(text: str, size: int) -> UInt8[np.ndarray, "h w 3"]:
-    """Dark text on white, of the same height for every text so that lines align."""
+    """Draw dark text on white; all texts of one size have the same height, so lines align."""
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError as error:
@@ -158,11 +185,12 @@ def _text(text: str, size: int) -> UInt8[np.ndarray, "h w 3"]:
 
 
 def _paste(canvas: UInt8[np.ndarray, "H W 3"], picture: UInt8[np.ndarray, "h w 3"], top: int, left: int) -> None:
+    """Copy the picture onto the canvas, cut off at the right edge."""
     height, width = picture.shape[:2]
     canvas[top : top + height, left : left + width] = picture[:, : canvas.shape[1] - left]
 
 
 def to_bytes(frames: torch.Tensor) -> np.ndarray:
-    """[..., 3, H, W] in [0, 1] -> [..., H, W, 3] in 8 bits."""
+    """Convert [..., 3, H, W] in [0, 1] to uint8 [..., H, W, 3]."""
     picture: np.ndarray = (frames.clamp(0, 1).movedim(-3, -1) * 255).round().byte().cpu().numpy()
     return picture

@@ -14,13 +14,14 @@ from scalor.reproduce.sections import SECTIONS
 from .fakes import METRICS, document, metrics, write
 
 ROOT = Path(__file__).parent.parent.parent
-README = f"# Mine\n\nBefore.\n\n{page.BEGIN}\nold words\n{page.END}\n\nAfter.\n"
+RESEARCH = f"# Mine\n\nBefore.\n\n{page.BEGIN}\nold words\n{page.END}\n\nAfter.\n"
 
 
 @pytest.fixture(autouse=True)
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    Path("README.md").write_text(README)
+    Path("docs").mkdir(exist_ok=True)
+    Path("docs/research.md").write_text(RESEARCH)
     return tmp_path
 
 
@@ -62,7 +63,7 @@ def test_several_seeds_are_shown_as_their_mean_and_range() -> None:
         "- measured by `scalor reproduce tracking` (commit abc1234, a GPU, 2027-01-02)\n"
         "- trained by `scalor train all` (commit abc1234, a GPU, 2027-01-02)\n\n</details>\n"
     )
-    assert "1,000 clips. Commands and commits: [docs/results.md]" in Path("README.md").read_text()
+    assert "1,000 clips. Commands and commits: [results.md]" in Path("docs/research.md").read_text()
 
 
 def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_changed() -> None:
@@ -146,7 +147,7 @@ def test_a_measured_classical_tracker_takes_the_place_of_a_quoted_one() -> None:
     twin = row(text, "shapes MD, the paper's configuration, our code")
     assert twin[16:] == [".990", ".980", ".500", ".500", "-"]  # the same scenes, but nothing of ours to compare
     assert row(text, "shapes HD")[16] == ".877 (quoted)"
-    assert row(Path("README.md").read_text(), "shapes MD")[7:] == [".935", ".980", ".500", "classical, colour"]
+    assert row(Path("docs/research.md").read_text(), "shapes MD")[7:] == [".935", ".980", ".500", "classical, colour"]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_sqair_has_rows_of_its_own_beside_the_paper_s_figures_for_it() -> None:
     write(Path("results"), document("tracking", "shapes-ld", metrics=metrics(strict_mota=0.9)))
     text = section("Tracking")
     assert [row(text, name)[-1] for name in ("shapes LD", "shapes LD, SQAIR")] == ["SCALOR", "SCALOR"]
-    assert row(Path("README.md").read_text(), "shapes LD, SQAIR")[7] == ".202"
+    assert row(Path("docs/research.md").read_text(), "shapes LD, SQAIR")[7] == ".202"
 
 
 def test_classical_trackers_alone_are_told_of_without_a_training() -> None:
@@ -279,7 +280,7 @@ def test_the_replay_is_called_semi_synthetic_and_systems_without_objects_have_a_
     assert row(text, "sequential VAE")[1:] == ["not measured yet", *[""] * 8, "27.59"]
     assert "the people are drawn" in text
     assert "a bound from 10 importance-weighted samples" in text
-    assert "semi-synthetic replay of Grand Central" in Path("README.md").read_text()
+    assert "semi-synthetic replay of Grand Central" in Path("docs/research.md").read_text()
 
 
 def test_what_could_not_be_measured_is_a_dash() -> None:
@@ -318,28 +319,28 @@ def test_every_figure_of_the_paper_belongs_to_a_setting() -> None:
 # Pages ------------------------------------------------------------------------------------------------
 
 
-def test_of_the_readme_only_the_results_change() -> None:
+def test_of_the_research_page_only_the_results_change() -> None:
     write(Path("results"), document("tracking", "shapes-md", metrics=metrics(strict_mota=0.777)))
-    assert page.write(Path("results")) == [Path("docs/results.md"), Path("README.md")]
-    text = Path("README.md").read_text()
-    before, rest = README.split(page.BEGIN)
+    assert page.write(Path("results")) == [Path("docs/results.md"), Path("docs/research.md")]
+    text = Path("docs/research.md").read_text()
+    before, rest = RESEARCH.split(page.BEGIN)
     assert text.startswith(before + page.BEGIN)
     assert text.endswith(rest[rest.index(page.END) :])
     assert "old words" not in text
     assert row(text, "shapes MD")[2] == ".777"
-    assert "[docs/results.md](docs/results.md)" in text
+    assert "[results.md](results.md)" in text
     page.write(Path("results"))
-    assert Path("README.md").read_text() == text
+    assert Path("docs/research.md").read_text() == text
 
 
 @pytest.mark.parametrize("readme", [None, "# Mine\n", f"{page.END}\n{page.BEGIN}\n", f"{page.BEGIN}\n" * 2 + page.END])
-def test_a_readme_without_a_place_for_results_is_refused(readme: str | None) -> None:
-    Path("README.md").unlink()
+def test_a_page_without_a_place_for_results_is_refused(readme: str | None) -> None:
+    Path("docs/research.md").unlink()
     if readme is not None:
-        Path("README.md").write_text(readme)
-    with pytest.raises(InputError, match=r"^README\.md must hold the lines <!-- results: begin --> and "):
+        Path("docs/research.md").write_text(readme)
+    with pytest.raises(InputError, match=r"^docs/research\.md must hold the lines <!-- results: begin --> and "):
         page.write(Path("results"))
-    assert not Path("docs").exists()
+    assert not Path("docs/results.md").exists()
 
 
 def test_pictures_are_shown_where_they_exist() -> None:
@@ -372,4 +373,4 @@ def test_the_page_in_the_repository_is_what_its_results_give() -> None:
     if not documents:
         pytest.skip("there are no results yet")
     assert (ROOT / "docs/results.md").read_text() == page.whole_page(documents, ROOT / "docs")
-    assert f"{page.BEGIN}\n{page.readme_part(documents)}{page.END}" in (ROOT / "README.md").read_text()
+    assert f"{page.BEGIN}\n{page.research_part(documents)}{page.END}" in (ROOT / "docs" / "research.md").read_text()
