@@ -35,6 +35,8 @@ PART = ("region", "start", "end")
 CHOICES = ("steps", "minutes", "weights", "scratch", "object_size", "scale", "stride", *PART)
 """Options that are fixed when a run starts and cannot be given again with --resume."""
 MINUTES = 10.0
+CLEARLY = 0.01
+"""Smallest gain of the label-free score for which refined weights are kept. Smaller differences are noise."""
 """Default duration of a refinement, minutes."""
 
 
@@ -116,7 +118,7 @@ def keep_the_better(
     before, after = (
         label_free_score(view, load_for(view, weights, device)) for weights in (config.train.start, folder)
     )
-    better = after.total >= before.total
+    better = after.total > before.total + CLEARLY
     if not better:
         checkpoint.copy_weights(config.train.start, folder / checkpoint.MODEL_FILE, config)
     if not arguments.json:

@@ -80,8 +80,19 @@ def test_a_refinement_goes_on_with_its_own_part_of_the_video(
     )
 
 
-def test_a_refinement_that_does_not_help_is_not_kept(say: Say, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = iter([LabelFreeScore(0.9, 0.9, 0.9, 0.9), LabelFreeScore(0.2, 0.9, 0.9, 0.9)])
+def test_a_refinement_that_helps_is_kept(say: Say, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([LabelFreeScore(0.8, 0.9, 0.9, 0.9), LabelFreeScore(0.9, 0.9, 0.9, 0.9)])
+    monkeypatch.setattr("scalor.cli.fit.label_free_score", lambda view, tracker: next(scores))
+    assert "the refined weights are kept" in say("fit", film, "--out", "mine", *REFINED).out
+    kept, started = checkpoint.read(Path("mine/model.safetensors")), checkpoint.read(checkpoint.find("any"))
+    assert any(not torch.equal(kept.weights[name], tensor.float()) for name, tensor in started.weights.items())
+
+
+@pytest.mark.parametrize("explained", [0.2, 0.9])
+def test_a_refinement_that_does_not_help_clearly_is_not_kept(
+    explained: float, say: Say, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([LabelFreeScore(0.9, 0.9, 0.9, 0.9), LabelFreeScore(explained, 0.9, 0.9, 0.9)])
     monkeypatch.setattr("scalor.cli.fit.label_free_score", lambda view, tracker: next(scores))
     spoken = say("fit", film, "--out", "mine", *REFINED, "--train.learning_rate", "0.5")
     assert "refining did not help: the folder holds any's weights" in spoken.out
