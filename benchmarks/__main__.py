@@ -28,7 +28,7 @@ from benchmarks import (
 from benchmarks.plan import Plan
 from benchmarks.timing import clean_up
 from scalor.config import Config
-from scalor.training.warming import wait_for_warmth
+from scalor.training.warming import wait_until_compiled
 
 Section = Callable[[Plan], Sequence[Any]]
 RESULTS = Path(__file__).parent / "results"
@@ -99,7 +99,7 @@ def run(names: Sequence[str], chosen: Plan, prefix: str, out: Path, words: Seque
     compiled = chosen.device != "cuda"
     for name in names:
         if not compiled and name not in NOTHING_COMPILED:
-            wait_for_warmth(to_compile(names, chosen), chosen.where)
+            wait_until_compiled(to_compile(names, chosen), chosen.where)
             compiled = True
         done = carry_out(SECTIONS[name], chosen)
         path = report.write(out / f"{prefix}-{name}.json", {"section": name, **done.to_dict(), **origin})

@@ -44,7 +44,7 @@ def rows(plan: Plan) -> list[DenseRow]:
 
 def compare(plan: Plan, scene: str, batch: int | None = None) -> list[DenseRow]:
     config = scene_config(plan, scene, batch)
-    config = replace(config, train=config.train.uncut())  # as the yardstick is
+    config = replace(config, train=config.train.without_relative_clipping())  # as the yardstick is
     cells = config.model.grid[0] * config.model.grid[1]
     entered = {
         "ours": enter(plan, lambda: OurStep(plan, config)),

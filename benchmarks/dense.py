@@ -30,12 +30,12 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, celu, grid_sample
 
 from scalor.model.costs import Costs
-from scalor.model.decoders import MASK_ON, Sprite
-from scalor.model.discovery import EXPLAINED, Proposals
+from scalor.model.decoders import MASK_THRESHOLD, Sprite
+from scalor.model.discovery import EXPLAINED_MASK, Proposals
 from scalor.model.elbo import ElboTerms
 from scalor.model.geometry import touches_frame
-from scalor.model.prior import Entering, Transition
-from scalor.model.propagation import POSTERIOR_STAYS, SEARCH_SCALE, Following
+from scalor.model.prior import PriorInput, Transition
+from scalor.model.propagation import POSTERIOR_STAYS, SEARCH_SCALE, PropagationPosterior
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates
 from scalor.model.world import View
@@ -65,7 +65,7 @@ class Scene(NamedTuple):
 class Frame(NamedTuple):
     """What the posterior made of a frame."""
 
-    following: Following | None
+    following: PropagationPosterior | None
     """None in the first frame: there was nothing to follow."""
     expected: Transition | None
     """What the prior expected of the objects followed."""
@@ -157,11 +157,11 @@ def follow(model: SCALOR, scene: Scene, view: View, estimator: Estimator, count:
 
 def propagate(
     model: SCALOR, state: SceneState, view: View, estimator: Estimator
-) -> tuple[ObjectState, Sprite, Following]:
+) -> tuple[ObjectState, Sprite, PropagationPosterior]:
     """The posterior of the objects that were there before (paper: Algorithm 2)."""
     net, config, appearance = model.propagation, model.config, model.appearance
     objects, image = state.objects, view.image
-    entered = Entering.of(state)
+    entered = PriorInput.of(state)
     expected = net.shift(objects.where, objects.z_where) if config.inertia else objects.where
     known = torch.cat([look(model, expected, view), entered.last], -1)
     hidden = net.tracker(net.enter(known).flatten(0, 1), objects.tracker.flatten(0, 1))
@@ -190,7 +190,7 @@ def propagate(
     stays = (presence > config.death_presence) & sprite.shows & inside
     kept = ObjectState(where, latent, presence, tracker, objects.alive * stays)
     posterior = beside(q_where, q_what, q_depth)
-    return kept, sprite, Following(entered, posterior, latent, logits, presence)
+    return kept, sprite, PropagationPosterior(entered, posterior, latent, logits, presence)
 
 
 def look(model: SCALOR, where: Float[Tensor, "B N 4"], view: View) -> Float[Tensor, "B N seen"]:
@@ -247,8 +247,8 @@ def reject(model: SCALOR, masks: Float[Tensor, "B D H W"], explained: Float[Tens
     """1 where propagated objects explain too much of a proposal, by areas on its canvas."""
     if not model.config.rejection:
         return torch.zeros(masks.shape[:2], device=masks.device)
-    own = masks > MASK_ON
-    share = (own & (explained > EXPLAINED)).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
+    own = masks > MASK_THRESHOLD
+    share = (own & (explained > EXPLAINED_MASK)).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
     return (share >= model.config.rejection_overlap).float()
 
 

@@ -106,7 +106,9 @@ def compared(programs: list[tuple[str, str, Callable[[], Outcome]]], plan: Plan)
 
 def config_for(plan: Plan, precision: str, compile: bool) -> Config:
     config = training_config(plan, "shapes-md")
-    train = replace(config.train.uncut(), clip_norm=NO_CLIPPING, precision=precision, compile=compile)
+    train = replace(
+        config.train.without_relative_clipping(), clip_norm=NO_CLIPPING, precision=precision, compile=compile
+    )
     return replace(config, train=train)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from scalor import checkpoint
 from scalor.config import ModelConfig
 from scalor.errors import InputError
-from scalor.model.decoders import FAINT
+from scalor.model.decoders import INITIAL_MASK_SHIFT
 from scalor.model.scalor import SCALOR
 
 SHIPPED = "shapes-md"
@@ -55,4 +55,4 @@ def crowded(model: SCALOR) -> None:
     assert isinstance(drawn, nn.Linear)
     move.weight.zero_()
     move.bias.zero_()
-    drawn.bias[3 * model.appearance.decoder.patch**2 :] += FAINT
+    drawn.bias[3 * model.appearance.decoder.patch**2 :] += INITIAL_MASK_SHIFT

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 import scalor
-from scalor.cli.generate import FPS
+from scalor.cli.generate import SCENE_FPS
 from scalor.data.scenes import Scenes
 from scalor.nn.distributions import Mode
 from scalor.presets import get_preset
@@ -33,7 +33,7 @@ def densities() -> None:
 def tracked(model: scalor.SCALOR) -> None:
     scene = get_preset("shapes-md").test
     frames = Scenes(scene, 0, "test").clips(CLIP, 1, 40).frames[0]
-    write_video(FOLDER / "tracked.gif", overlay(frames.numpy(), model.track(frames), scale=6), FPS)
+    write_video(FOLDER / "tracked.gif", overlay(frames.numpy(), model.track(frames), scale=6), SCENE_FPS)
 
 
 def imagined(model: scalor.SCALOR) -> None:

@@ -39,7 +39,7 @@ __all__ = [
     "track",
 ]
 
-HOMES = {
+MODULES = {
     "SCALOR": "scalor.model.scalor",
     "Config": "scalor.config",
     "InputError": "scalor.errors",
@@ -58,11 +58,11 @@ HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in HOMES:
+    if name not in MODULES:
         raise AttributeError(f"module 'scalor' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(HOMES[name]), name)
+    value = globals()[name] = getattr(import_module(MODULES[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *HOMES])
+    return sorted([*globals(), *MODULES])

@@ -11,9 +11,9 @@ Perspective = tuple[float, float]
 """Object size at the upper and at the lower edge of a picture, as multiples of the typical object size."""
 FLAT: Perspective = (1.0, 1.0)
 """No perspective: the same object size at every row."""
-SMALLEST, LARGEST = 0.4, 3.0
+MIN_SIZE, MAX_SIZE = 0.4, 3.0
 """Smallest and largest object size at any row, as multiples of the typical object size."""
-FULL = 4.0
+RULER_SCALE = 4.0
 """Object size at which the ruler channel of a frame is 1, as a multiple of the typical object size.
 
 The ruler channel holds the object size expected at each row. It is divided by this number because the values of all
@@ -73,8 +73,8 @@ def sizes_at(rows: Float[np.ndarray, "*N"], height: int, perspective: Perspectiv
     """Return the object size expected at each row of a picture, as a multiple of the typical object size.
 
     `rows` are y coordinates of object centres (pixel i covers [i, i + 1)). `height` is the height of the picture in
-    pixels. The size changes linearly between the upper and the lower edge. It is limited to SMALLEST and LARGEST.
+    pixels. The size changes linearly between the upper and the lower edge. It is limited to MIN_SIZE and MAX_SIZE.
     """
     top, bottom = perspective
-    sizes: np.ndarray = (top + (bottom - top) * rows / height).clip(SMALLEST, LARGEST)
+    sizes: np.ndarray = (top + (bottom - top) * rows / height).clip(MIN_SIZE, MAX_SIZE)
     return sizes

@@ -318,7 +318,7 @@ class TrainConfig:
             "choose auto, float32 or bf16",
         )
 
-    def uncut(self) -> "TrainConfig":
+    def without_relative_clipping(self) -> "TrainConfig":
         """Return the same settings without the relative limits on gradients (`clip_usual` and `clip_object`)."""
         return dataclasses.replace(self, clip_usual=0.0, clip_object=0.0)
 

@@ -64,7 +64,7 @@ def replacing_together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
                 f"cannot write {folder / name} (it is a folder): move it away or choose another with --out."
             )
     partial = folder / PARTIAL
-    with alone_in(folder):
+    with folder_lock(folder):
         try:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
@@ -82,7 +82,7 @@ def replacing_together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder against other runs inside the block.
 
     The lock ends with the process, however the process ends. On Windows nothing is locked. Raise InputError if another

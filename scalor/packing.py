@@ -9,14 +9,14 @@ from torch import Tensor
 
 SCALE = "/scale"
 """Suffix that, added to the name of a packed tensor, gives the name of the tensor of its scales."""
-SMALL = 4096
+MAX_UNPACKED = 4096
 """Largest number of elements of a tensor that is always stored in half precision."""
-COARSE = 0.1
+MAX_STEP = 0.1
 """Largest allowed quantisation step (median over the rows), as a share of the median absolute value of the matrix.
 
 Matrices with outliers exceed it and are stored in half precision.
 """
-LARGEST = 127
+INT8_MAX = 127
 """Largest absolute value of a packed element."""
 
 
@@ -25,11 +25,11 @@ def pack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     packed = {}
     for name, tensor in tensors.items():
         packed[name] = tensor.half()
-        if tensor.ndim < 2 or tensor.numel() <= SMALL:
+        if tensor.ndim < 2 or tensor.numel() <= MAX_UNPACKED:
             continue
         rows = tensor.float().flatten(1)
-        scale = rows.abs().amax(1, keepdim=True).clamp(min=torch.finfo().tiny) / LARGEST
-        if scale.median() <= COARSE * rows.abs().median():
+        scale = rows.abs().amax(1, keepdim=True).clamp(min=torch.finfo().tiny) / INT8_MAX
+        if scale.median() <= MAX_STEP * rows.abs().median():
             packed[name] = (rows / scale).round().to(torch.int8).view(tensor.shape)
             packed[name + SCALE] = scale[:, 0]
     return packed

@@ -28,8 +28,9 @@ from scalor.tracks import Tracks, join_tracks
 from scalor.video.reading import open_video
 from scalor.video.selection import Selection
 
-PROPOSING = 3
-"""Slots per proposal of universal weights: slots / PROPOSING objects or more may appear in a frame after the first."""
+SLOTS_PER_PROPOSAL = 3
+"""Slots per proposal of universal weights: slots / SLOTS_PER_PROPOSAL objects or more may appear in a frame after the
+first."""
 
 
 def track(
@@ -96,7 +97,7 @@ def load_for(
     config = checkpoint.read(checkpoint.find(weights)).config
     tracker = checkpoint.load_tracker(weights, device, slots or slots_for(view, config.model, config.scene))
     if isinstance(tracker, SCALOR) and is_universal(config.scene):
-        proposals = max(tracker.config.proposals, tracker.config.slots // PROPOSING)
+        proposals = max(tracker.config.proposals, tracker.config.slots // SLOTS_PER_PROPOSAL)
         tracker.set_proposals(proposals)
     return tracker
 

@@ -88,7 +88,7 @@ def describe(name: str) -> str:
     return (PRESETS[name].__doc__ or "").strip().splitlines()[0]
 
 
-MANY = (0.1, 0.01, 500)
+USUAL_PRESENCE_PRIOR = (0.1, 0.01, 500)
 """The usual `train.presence_prior` (first value, last value, steps between). It expects many objects."""
 
 
@@ -110,7 +110,7 @@ def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells:
         cooldown=3_000,
         lengths=((0, 1), (2_500, 2), (3_700, 4), (5_500, 10)),
         temperature=(1.0, 0.3, 4_000),
-        presence_prior=MANY,
+        presence_prior=USUAL_PRESENCE_PRIOR,
         clip_object=3.0,
         save_every=1_000,
     )
@@ -125,7 +125,7 @@ def density(kind: str, objects: tuple[int, int], size: float, slots: int, cells:
     return Config(model=model, scene=scene, test=scene, train=train)
 
 
-PATIENT = ((0, 1), (4_000, 2), (5_500, 4), (7_000, 10))
+LATE_DISCOVERY_LENGTHS = ((0, 1), (4_000, 2), (5_500, 4), (7_000, 10))
 """`train.lengths` for scenes in which objects are found late: over textures, in clusters, or few and thin objects.
 
 Propagation must not start before the objects are found (docs/log.md).
@@ -151,7 +151,9 @@ def as_in_the_paper(config: Config) -> Config:
         siblings=False,
         end_duplicates=False,
     )
-    return replace(config, model=model, train=replace(config.train.uncut(), presence_prior=(0.1, 1e-4, 500)))
+    return replace(
+        config, model=model, train=replace(config.train.without_relative_clipping(), presence_prior=(0.1, 1e-4, 500))
+    )
 
 
 @preset
@@ -224,7 +226,9 @@ def mnist_vld() -> Config:
     config = density("mnist", (2, 4), 14.0, slots=8, cells=8)
     # Digits are few and thin. If the presence prior falls early, some trainings find none before propagation starts
     # (docs/log.md).
-    return replace(config, train=replace(config.train, presence_prior=(0.99, 0.01, 4_000), lengths=PATIENT))
+    return replace(
+        config, train=replace(config.train, presence_prior=(0.99, 0.01, 4_000), lengths=LATE_DISCOVERY_LENGTHS)
+    )
 
 
 @preset
@@ -250,7 +254,7 @@ def shapes_background() -> Config:
     """High-density shapes over moving textures."""
     config = density("shapes", (50, 64), 6.5, slots=72, cells=32)
     scene = replace(config.scene, background=True)
-    train = replace(config.train, lengths=PATIENT)
+    train = replace(config.train, lengths=LATE_DISCOVERY_LENGTHS)
     return replace(config, model=replace(config.model, background=True), scene=scene, test=scene, train=train)
 
 
@@ -310,7 +314,7 @@ def mnist_occlusion() -> Config:
     """Digits that steer towards each other."""
     config = density("mnist", (8, 11), 12.0, slots=16)
     scene = replace(config.scene, steer=True)
-    return replace(config, scene=scene, test=scene, train=replace(config.train, lengths=PATIENT))
+    return replace(config, scene=scene, test=scene, train=replace(config.train, lengths=LATE_DISCOVERY_LENGTHS))
 
 
 @preset
@@ -334,18 +338,18 @@ def shapes_thousand() -> Config:
     return replace(config, test=replace(config.test, frame=(512, 512), objects=(1_000, 1_000)))
 
 
-COMPARED_ON = (
+BASELINE_PRESETS = (
     *("shapes-tiny", "shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-background"),
     *("mnist-vld", "mnist-ld", "mnist-md", "grand-central-replay"),
 )
 """Presets whose scenes the other systems are trained on, too."""
 
 
-SQAIR_ON = ("shapes-tiny", "shapes-vld", "shapes-ld", "mnist-vld")
+SQAIR_PRESETS = ("shapes-tiny", "shapes-vld", "shapes-ld", "mnist-vld")
 """Presets whose scenes SQAIR is trained on. The paper could not make SQAIR work on more objects."""
 
 
-def compare(system: str, make: Callable[[Config], Config[Any]], presets: Sequence[str] = COMPARED_ON) -> None:
+def compare(system: str, make: Callable[[Config], Config[Any]], presets: Sequence[str] = BASELINE_PRESETS) -> None:
     """Register a preset SYSTEM-PRESET for each of `presets`; `make` turns SCALOR's config into the system's."""
     for name in presets:
         ours = PRESETS[name]
@@ -404,7 +408,7 @@ def whole_frames(config: Config) -> TrainConfig:
 
     They train on as many clips in half the steps, and all sequences have the full length.
     """
-    train = config.train.uncut()  # relative clipping is a remedy for failures of SCALOR's trainings
+    train = config.train.without_relative_clipping()  # relative clipping is a remedy for failures of SCALOR's trainings
     longest = max(frames for _, frames in train.lengths)
     return replace(
         train,
@@ -412,7 +416,7 @@ def whole_frames(config: Config) -> TrainConfig:
         cooldown=train.cooldown // 2,
         batch=2 * train.batch,
         lengths=((0, longest),),
-        presence_prior=MANY,  # these systems do not use it, so it is the same for all
+        presence_prior=USUAL_PRESENCE_PRIOR,  # these systems do not use it, so it is the same for all
     )
 
 
@@ -487,7 +491,7 @@ def grand_central_replay_still() -> Config:
     return Config(model=model, scene=scene, test=scene, train=config.train)
 
 
-compare("sqair", sqair, SQAIR_ON)
+compare("sqair", sqair, SQAIR_PRESETS)
 compare("vrnn", vrnn)
 compare("vae", vae)
 

@@ -29,6 +29,6 @@ def untrained_masks() -> Iterator[float]:
     from scalor.model import decoders  # not above: the hook must come first
 
     with pytest.MonkeyPatch.context() as patch:
-        faint = decoders.FAINT
-        patch.setattr(decoders, "FAINT", 0.0)
+        faint = decoders.INITIAL_MASK_SHIFT
+        patch.setattr(decoders, "INITIAL_MASK_SHIFT", 0.0)
         yield faint

@@ -21,7 +21,7 @@ def test_some_hundred_steps_explain_two_thirds_of_what_a_black_frame_leaves(
 ) -> None:
     """Blobs that are not yet objects leave more than half, and training rests there for a while before it finds them;
     once it does, much less than a third is left."""
-    monkeypatch.setattr(decoders, "FAINT", untrained_masks)
+    monkeypatch.setattr(decoders, "INITIAL_MASK_SHIFT", untrained_masks)
     config = get_preset("shapes-tiny")
     config = replace(config, train=replace(config.train, lengths=((0, 1),), batch=16))
     torch.manual_seed(0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import scalor
 from scalor import checkpoint
-from scalor.packing import SMALL, pack, unpack
+from scalor.packing import MAX_UNPACKED, pack, unpack
 from scalor.presets import get_preset
 from scalor.systems import build
 
@@ -18,7 +18,7 @@ from scalor.systems import build
 def test_no_number_moves_by_more_than_half_a_step_of_its_row(seed: int, rows: int, width: int, scale: float) -> None:
     matrix = scale * torch.randn(rows, width, generator=torch.Generator().manual_seed(seed))
     (back,) = unpack(pack({"matrix": matrix})).values()
-    if matrix.numel() > SMALL:
+    if matrix.numel() > MAX_UNPACKED:
         step = matrix.abs().amax(1, keepdim=True) / 127
         assert ((back - matrix).abs() <= 0.501 * step).all()
     else:
@@ -26,12 +26,12 @@ def test_no_number_moves_by_more_than_half_a_step_of_its_row(seed: int, rows: in
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
-    matrix = torch.randn(4, SMALL, generator=torch.Generator().manual_seed(0))
+    matrix = torch.randn(4, MAX_UNPACKED, generator=torch.Generator().manual_seed(0))
     matrix[1] = 0
-    packed = pack({"matrix": matrix, "nothing": torch.zeros(2, SMALL)})
+    packed = pack({"matrix": matrix, "nothing": torch.zeros(2, MAX_UNPACKED)})
     assert packed["matrix"].dtype == torch.int8
-    assert torch.equal(unpack(packed)["matrix"][1], torch.zeros(SMALL))
-    assert torch.equal(unpack(packed)["nothing"].float(), torch.zeros(2, SMALL))
+    assert torch.equal(unpack(packed)["matrix"][1], torch.zeros(MAX_UNPACKED))
+    assert torch.equal(unpack(packed)["nothing"].float(), torch.zeros(2, MAX_UNPACKED))
 
 
 @pytest.mark.parametrize("large", [20.0, 30_000.0])
@@ -45,7 +45,7 @@ def test_a_matrix_with_a_few_large_numbers_keeps_half_precision(large: float) ->
 
 
 def test_a_long_vector_has_no_rows_and_keeps_half_precision() -> None:
-    vector = torch.linspace(-1, 1, SMALL + 1)
+    vector = torch.linspace(-1, 1, MAX_UNPACKED + 1)
     (back,) = unpack(pack({"bias": vector})).values()
     assert back.dtype == torch.float16
     torch.testing.assert_close(back.float(), vector, rtol=1e-3, atol=1e-4)

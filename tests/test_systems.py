@@ -300,7 +300,7 @@ def test_weights_without_objects_are_refused_where_objects_are_wanted(name: str,
 @pytest.mark.parametrize("name", OTHERS)
 def test_guards_and_pictures_are_of_objects_and_left_out_elsewhere(name: str, tmp_path: Path) -> None:
     config = tiny(system=name)
-    assert guards.warnings(config, guards.PATIENCE, {"elbo": 0.0}) == []
+    assert guards.warnings(config, guards.FIRST_WARNING_STEP, {"elbo": 0.0}) == []
 
     class Unwanted:
         def add_image(self, *_: object, **__: object) -> None:

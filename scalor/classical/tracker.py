@@ -30,15 +30,15 @@ from scalor.evaluation.report import TEST_SEED
 from scalor.model.frames import check_frame, check_frames
 from scalor.still.background import Background
 from scalor.still.foreground import ORDINARY, ForegroundTest
-from scalor.tracking.linking import PATIENCE, Followed, Habits, Linker
+from scalor.tracking.linking import PATIENCE, Linker, LinkerSettings, TrackStates
 from scalor.tracks import Tracks, join_tracks
 
 PREFIX = "classical-"
 """Prefix of a method in the names of systems, which are used in place of the names of weights."""
-HABITS = {
-    "colour": Habits(PATIENCE, reported=0),
-    "foreground": Habits(PATIENCE, reported=1),
-    "motion": Habits(patience=20, reported=2, proof=4, size_rate=0.4),
+LINKER_SETTINGS = {
+    "colour": LinkerSettings(PATIENCE, reported=0),
+    "foreground": LinkerSettings(PATIENCE, reported=1),
+    "motion": LinkerSettings(patience=20, reported=2, proof=4, size_rate=0.4),
 }
 """Settings of the linker for each method, chosen by the best scores on training clips. Those of `motion` were chosen on
 a real video, in which walkers are occluded by posts (see `moving`)."""
@@ -102,7 +102,7 @@ class ClassicalTracker:
         for t, frame in enumerate(frames):
             picture = one_frame(frame, size)
             size = (picture.shape[1], picture.shape[2])
-            linker = linker or Linker(self.object_size, size, HABITS[self.detect])
+            linker = linker or Linker(self.object_size, size, LINKER_SETTINGS[self.detect])
             if self.detect == "motion":
                 found = moving(picture, linker.expected())
             else:
@@ -138,7 +138,7 @@ def one_frame(frame: object, size: tuple[int, int] | None) -> Picture:
     return picture
 
 
-def as_tracks(followed: Followed, clip: int, frame: int, size: tuple[int, int]) -> Tracks:
+def as_tracks(followed: TrackStates, clip: int, frame: int, size: tuple[int, int]) -> Tracks:
     """Return the reported tracks of one frame as `Tracks`."""
     rows = len(followed.id)
     return Tracks(

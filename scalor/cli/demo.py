@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from scalor import checkpoint
-from scalor.cli.generate import FPS, show_rollout
+from scalor.cli.generate import SCENE_FPS, show_rollout
 from scalor.cli.measured import table
-from scalor.cli.video import tell
+from scalor.cli.video import print_result
 from scalor.data.scenes import Scenes
 from scalor.evaluation import report
 from scalor.files import open_folder
@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     tracks.to_csv(folder / "tracks.csv")
     tracks.to_mot(folder / "tracks_mot.txt")
     film = overlay(frames.numpy(), tracks)
-    write_video(folder / "overlay.mp4", film, FPS)
-    write_video(folder / "overlay.gif", film, FPS)
+    write_video(folder / "overlay.mp4", film, SCENE_FPS)
+    write_video(folder / "overlay.gif", film, SCENE_FPS)
     imagine_future(model, frames, folder)
     document = {
         "provenance": found.provenance,
@@ -47,7 +47,9 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         "files": sorted(str(file) for file in folder.iterdir()),
     }
     files = "\n".join(f"  {file}" for file in document["files"])
-    return tell(document, arguments.json, f"{table(measured)}\nwritten in {document['seconds']:.0f} s:\n{files}")
+    return print_result(
+        document, arguments.json, f"{table(measured)}\nwritten in {document['seconds']:.0f} s:\n{files}"
+    )
 
 
 def imagine_future(model: SCALOR, frames: torch.Tensor, folder: Path) -> None:

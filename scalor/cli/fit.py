@@ -12,16 +12,16 @@ import torch
 from scalor import checkpoint
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.cli import overrides
-from scalor.cli.video import described, part_asked_for
+from scalor.cli.video import selection_from, survey_text
 from scalor.config import Config
 from scalor.documents import as_json, print_json
 from scalor.errors import InputError
 from scalor.files import open_folder
 from scalor.fitting import fit as scratch
 from scalor.fitting import refine
-from scalor.fitting.choosing import STEPS, Choice
+from scalor.fitting.choosing import STEPS, ScratchOptions
 from scalor.fitting.comparing import LabelFreeScore, label_free_score
-from scalor.fitting.refine import Wish
+from scalor.fitting.refine import RefineOptions
 from scalor.pipeline import load_for
 from scalor.systems import config_from_dict
 from scalor.tracking.view import look_at
@@ -35,7 +35,7 @@ PART = ("region", "start", "end")
 CHOICES = ("steps", "minutes", "weights", "scratch", "object_size", "scale", "stride", *PART)
 """Options that are fixed when a run starts and cannot be given again with --resume."""
 MINUTES = 10.0
-CLEARLY = 0.01
+MIN_GAIN = 0.01
 """Smallest gain of the label-free score for which refined weights are kept. Smaller differences are noise."""
 """Default duration of a refinement, minutes."""
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
     device = checkpoint.pick_device(arguments.device)
     chosen = folder / CHOSEN_FILE
     if arguments.resume:
-        config = begun(chosen, arguments, words)
+        config = resumed_config(chosen, arguments, words)
     elif chosen.exists():
         raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
     else:
@@ -78,17 +78,17 @@ def refine_weights(arguments: argparse.Namespace, words: list[str], folder: Path
             f"--scale is {arguments.scale}: universal weights see objects at their own scale; say --object-size "
             "instead, or learn from nothing with --scratch."
         )
-    wish = Wish(
+    wish = RefineOptions(
         arguments.minutes or MINUTES,
         arguments.steps,
         arguments.object_size,
         arguments.stride,
         arguments.weights or "any",
     )
-    part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
+    part, change = selection_from(arguments), partial(overrides.apply, words=words)
     prepared = refine.prepare(arguments.video, folder, part, wish, arguments.fps, device, change)
     if not arguments.json:
-        print(described(prepared.views[0]))
+        print(survey_text(prepared.views[0]))
         train = prepared.config.train
         print(f"refines  {wish.weights} in {train.steps} steps, on {prepared.frames} frames")
     return prepared.config
@@ -98,8 +98,8 @@ def learn_from_nothing(arguments: argparse.Namespace, words: list[str], folder: 
     """Prepare a training from random weights; return its settings, chosen from measurements of the video."""
     if arguments.minutes is not None:
         raise InputError(f"--minutes is {arguments.minutes:g}: with --scratch say --steps instead.")
-    said = Choice(arguments.object_size, arguments.scale, arguments.stride, arguments.steps or STEPS)
-    part, change = part_asked_for(arguments), partial(overrides.apply, words=words)
+    said = ScratchOptions(arguments.object_size, arguments.scale, arguments.stride, arguments.steps or STEPS)
+    part, change = selection_from(arguments), partial(overrides.apply, words=words)
     prepared = scratch.prepare(arguments.video, folder, part, said, arguments.fps, change)
     if not arguments.json:
         print(choice(prepared))
@@ -113,20 +113,20 @@ def keep_the_better(
 
     Return both scores, and `refined` or the name of the initial weights.
     """
-    part = part_asked_for(arguments, config.scene.stride)
+    part = selection_from(arguments, config.scene.stride)
     view = look_at(open_video(arguments.video[0], part, arguments.fps), config.scene.object_size)
     before, after = (
         label_free_score(view, load_for(view, weights, device)) for weights in (config.train.start, folder)
     )
-    better = after.total > before.total + CLEARLY
+    better = after.total > before.total + MIN_GAIN
     if not better:
         checkpoint.copy_weights(config.train.start, folder / checkpoint.MODEL_FILE, config)
     if not arguments.json:
-        print(told(before, after, config.train.start, better))
+        print(comparison_text(before, after, config.train.start, better))
     return {"before": vars(before), "after": vars(after), "kept": "refined" if better else config.train.start}
 
 
-def told(before: LabelFreeScore, after: LabelFreeScore, start: str, better: bool) -> str:
+def comparison_text(before: LabelFreeScore, after: LabelFreeScore, start: str, better: bool) -> str:
     """Return the comparison as text."""
     lines = [
         f"{name:<8} explains {score.explained:.0%} of what moves, {score.on_something:.0%} of its boxes show something "
@@ -146,7 +146,7 @@ def name_of(video: str) -> str:
     return name
 
 
-def begun(chosen: Path, arguments: argparse.Namespace, words: list[str]) -> Config:
+def resumed_config(chosen: Path, arguments: argparse.Namespace, words: list[str]) -> Config:
     """Return the settings of a run to resume; set its videos, and the part of them, in `arguments`."""
     if not chosen.exists():
         raise InputError(f"folder {chosen.parent} holds no run to go on with: leave --resume out, or correct --out.")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from scalor import checkpoint
-from scalor.cli.video import tell
+from scalor.cli.video import print_result
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
@@ -17,7 +17,7 @@ from scalor.video import read_video, write_video
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip, to_bytes
 
-FPS = 6
+SCENE_FPS = 6
 """Frames per second of the output videos of ten-frame scenes: slow enough to follow by eye."""
 
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         rollout = model.imagine(observe + horizon, discovery_rate=arguments.rate)
         show_rollout(folder, rollout, None, None)
         document: dict[str, Any] = {"frames": observe + horizon, "folder": str(folder)}
-        return tell(document, arguments.json, f"imagined {observe + horizon} frames from nothing; see {folder}")
+        return print_result(document, arguments.json, f"imagined {observe + horizon} frames from nothing; see {folder}")
     if arguments.video:
         frames = torch.from_numpy(read_video(arguments.video))
         if len(frames) < observe:
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     truth = frames[: observe + horizon, :3]
     show_rollout(folder, rollout, truth if len(truth) == observe + horizon else None, observe)
     document = {"observed": observe, "imagined": horizon, "folder": str(folder)}
-    return tell(document, arguments.json, f"{observe} frames seen, {horizon} imagined; see {folder}")
+    return print_result(document, arguments.json, f"{observe} frames seen, {horizon} imagined; see {folder}")
 
 
 def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, observe: int | None) -> None:
@@ -83,6 +83,6 @@ def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, obs
             **videos,
         }
     film = side_by_side(videos, generated_from={"imagined": observe} if observe else None)
-    write_video(folder / "generated.mp4", film, FPS)
-    write_video(folder / "generated.gif", film, FPS)
+    write_video(folder / "generated.mp4", film, SCENE_FPS)
+    write_video(folder / "generated.gif", film, SCENE_FPS)
     tracks.to_csv(folder / "generated_tracks.csv")

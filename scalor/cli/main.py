@@ -33,16 +33,16 @@ def main(words: list[str] | None = None) -> int:
         print("scalor: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of stdout has closed it
-        silence()
+        discard_stdout()
         return 141
     except OSError as error:
         if error.filename is None:  # most likely stdout itself
-            silence()
+            discard_stdout()
         print(f"scalor: {error.filename or 'the output'} cannot be used: {error.strerror}.", file=sys.stderr)
         return 2
 
 
-def silence() -> None:
+def discard_stdout() -> None:
     """Redirect stdout to the null device; otherwise Python fails again when it flushes stdout at exit."""
     with suppress(OSError, ValueError):  # no real stdout, nothing to do
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import UInt8
 
 from scalor import checkpoint
-from scalor.cli.video import facts_of, part_asked_for, tell
+from scalor.cli.video import print_result, provenance_of, selection_from
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR, Rollout
 from scalor.nn.distributions import Mode
@@ -34,11 +34,11 @@ ENLARGED = 200
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
     config = checkpoint.read(checkpoint.find(arguments.weights)).config
     stride = arguments.stride or config.scene.stride
-    video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
+    video = open_video(arguments.video, selection_from(arguments, stride), arguments.fps)
     horizon = max(1, round(arguments.seconds * video.fps / stride))
     seen, truth = around(video, arguments.at, arguments.observe, horizon)
     with ResultFolder(
-        arguments.out, video.full_size, video.fps, stride=stride, facts=facts_of(arguments), scene=seen[-1].picture
+        arguments.out, video.full_size, video.fps, stride=stride, facts=provenance_of(arguments), scene=seen[-1].picture
     ) as results:
         view = look_at(video)
         if view.motion is not None:
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
             results.add(frame.picture, frame.seconds, frame.index, lens.to_original(replace(tracks, masks=None)))
     save_png(Path(arguments.out) / "strip.png", picture(lens, seen, truth, rollout))
     document = {"seen": len(seen), "imagined": horizon, "files": [str(file) for file in results.summary.files]}
-    return tell(
+    return print_result(
         document, arguments.json, f"{len(seen)} frames seen, {horizon} imagined; see {arguments.out}/report.html"
     )
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from scalor import checkpoint
 from scalor.cli.classical import MOTION, check_words, is_classical, tracker_for_video
-from scalor.cli.video import described, facts_of, part_asked_for, tell
+from scalor.cli.video import print_result, provenance_of, selection_from, survey_text
 from scalor.errors import InputError
 from scalor.outputs import ResultFolder
 from scalor.pipeline import load_for, track_video
@@ -28,11 +28,11 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def track_to_folder(arguments: argparse.Namespace) -> int:
-    load, fitted_stride, still = tracker_asked_for(arguments)
+    load, fitted_stride, still = tracker_loader(arguments)
     stride = arguments.stride or fitted_stride
-    video = open_video(arguments.video, part_asked_for(arguments, stride), arguments.fps)
+    video = open_video(arguments.video, selection_from(arguments, stride), arguments.fps)
     with ResultFolder(
-        arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=facts_of(arguments)
+        arguments.out, video.full_size, video.fps, stride=stride, masks=arguments.masks, facts=provenance_of(arguments)
     ) as results:
         view = look_at(video, arguments.object_size, camera_may_move=still)
         tracker = load(view)
@@ -52,11 +52,11 @@ def track_to_folder(arguments: argparse.Namespace) -> int:
         "camera_motion": None if view.motion is None else view.motion.describe(),
         "health": None if health is None else health.to_dict(),
     }
-    lines = [described(view), f"{summary.objects} ids in {summary.frames} frames; see {summary.folder}/report.html"]
-    return tell(document, arguments.json, "\n".join([*lines, *(health.lines() if health else [])]))
+    lines = [survey_text(view), f"{summary.objects} ids in {summary.frames} frames; see {summary.folder}/report.html"]
+    return print_result(document, arguments.json, "\n".join([*lines, *(health.lines() if health else [])]))
 
 
-def tracker_asked_for(arguments: argparse.Namespace) -> tuple[Callable[[VideoView], Streaming], int, bool]:
+def tracker_loader(arguments: argparse.Namespace) -> tuple[Callable[[VideoView], Streaming], int, bool]:
     """Return a loader of the requested tracker, its stride, and whether it needs a static camera.
 
     Options that exclude each other raise an error at once. The loader takes a view of the video, reads the weights and

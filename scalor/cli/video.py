@@ -9,7 +9,7 @@ from scalor.tracking.view import VideoView
 from scalor.video import Selection
 
 
-def described(view: VideoView) -> str:
+def survey_text(view: VideoView) -> str:
     """Return the measurements of the video, made before it is tracked, as text."""
     found, lines = view.found, []
     if found is not None:
@@ -23,7 +23,7 @@ def described(view: VideoView) -> str:
     return "\n".join(lines) or "nothing moves in this video, as far as can be seen"
 
 
-def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
+def provenance_of(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the provenance of results: video, weights, command, commit and date."""
     return {
         "video": arguments.video,
@@ -34,7 +34,7 @@ def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
+def selection_from(arguments: argparse.Namespace, stride: int = 1) -> Selection:
     """Return the part of a video that the options select."""
     region = None
     if arguments.region is not None:
@@ -43,7 +43,7 @@ def part_asked_for(arguments: argparse.Namespace, stride: int = 1) -> Selection:
     return Selection(region, arguments.start, arguments.end, stride)
 
 
-def tell(document: dict[str, Any], as_json: bool, sentence: str) -> int:
+def print_result(document: dict[str, Any], as_json: bool, sentence: str) -> int:
     """Print the document as JSON, or the sentence; return the exit code 0."""
     if as_json:
         print_json(document)

@@ -23,11 +23,11 @@ from scalor.config import SceneConfig
 from scalor.data import bodies, disturbances
 from scalor.data.bodies import Build
 from scalor.data.clip import Clip, Truth
-from scalor.data.footage import with_still
+from scalor.data.footage import with_background
 from scalor.data.hashing import between, fold, key, uniform, whole
 from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.paths import Paths, paths
-from scalor.data.recorded import AT_ONCE, RecordedClips
+from scalor.data.recorded import BANK_BATCH, RecordedClips
 
 RADIUS = 19
 """Radius of the windows that objects are drawn in, pixels: a window's side is 2 * RADIUS + 1."""
@@ -37,7 +37,7 @@ ENOUGH = 0.4
 """Share of an object's own pixels that must show it for full visibility. Below, visibility shrinks in proportion."""
 DIVIDING = 0.35
 """Share of the clips in which some objects divide."""
-LAST_NUMBER = 2**31 - 1
+LAST_INDEX = 2**31 - 1
 """Largest index of a clip. Clips for the bank of recorded clips are numbered backwards from it."""
 RECORDED = 0.3
 """Share of the clips that come from the bank of recorded clips, if there is a bank."""
@@ -66,9 +66,9 @@ class Compositor:
 
     def _uncompressed(self, count: int) -> Iterator[Clip]:
         """Yield clips for the bank, without codec losses. They have the last indices, which training never reaches."""
-        for first in range(0, count, AT_ONCE):
-            number = torch.arange(first, min(first + AT_ONCE, count), device=self.device)
-            yield self.compose(LAST_NUMBER - number, self.config.length, compress=False)
+        for first in range(0, count, BANK_BATCH):
+            number = torch.arange(first, min(first + BANK_BATCH, count), device=self.device)
+            yield self.compose(LAST_INDEX - number, self.config.length, compress=False)
 
     def compose(self, index: Int[Tensor, " B"], length: int, compress: bool = True) -> Clip:
         """Draw the clips with these indices. With `compress`, some of them get the losses of a video codec."""
@@ -214,7 +214,7 @@ class Compositor:
         grey, inverted = (uniform(keys, draw)[:, None, None, None, None] < 0.35 for draw in (GREY, INVERTED))
         both = torch.where(grey, both.mean(2, keepdim=True), both)
         both = torch.where(inverted, 1 - both, both)
-        return Clip(with_still(both[:, :length], both[:, length:]), replace(truth, visible=visible))
+        return Clip(with_background(both[:, :length], both[:, length:]), replace(truth, visible=visible))
 
 
 class Division(NamedTuple):

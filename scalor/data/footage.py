@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int, Int16, UInt8
 from torch import Tensor
 
-from scalor.boxes import FULL, sizes_at
+from scalor.boxes import RULER_SCALE, sizes_at
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.hashing import between, key, uniform, whole
@@ -171,8 +171,8 @@ class Footage:
         seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
         still = between_pixels(self.stills, self.video[cut.first][:, None, None, None, None], y, x)
         sizes = cut.zoom[:, None] * self.sizes[cut.y.long().clamp(0, len(self.sizes) - 1)]
-        frames = with_still(seen / 255, still / 255, sizes)
-        return Clip(frames, nobody(seen) if self.labels is None else self.truth(cut, length))
+        frames = with_background(seen / 255, still / 255, sizes)
+        return Clip(frames, empty_truth(seen) if self.labels is None else self.truth(cut, length))
 
     def truth(self, cut: "Cut", length: int) -> Truth:
         """Return the labels of clips, in the clips' own coordinates."""
@@ -226,19 +226,19 @@ class Footage:
         return Cut(first, y, torch.where(mirrored, x.flip(1), x), zoom)
 
 
-def with_still(
+def with_background(
     frames: Float[Tensor, "B T 3 h w"],
     still: Float[Tensor, "B 1 3 h w"],
     sizes: Float[Tensor, "B h"] | None = None,
 ) -> Float[Tensor, "B T 7 h w"]:
     """Append the background picture and a ruler to frames, as models for a stationary camera expect them.
 
-    The ruler is one channel with the size of an object at each row, divided by FULL and at most 1. `sizes` are in units
-    of a typical object's size; None means 1 in every row.
+    The ruler is one channel with the size of an object at each row, divided by RULER_SCALE and at most 1. `sizes` are
+    in units of a typical object's size; None means 1 in every row.
     """
-    ruler = torch.full_like(frames[:, :, :1], 1 / FULL)
+    ruler = torch.full_like(frames[:, :, :1], 1 / RULER_SCALE)
     if sizes is not None:
-        ruler = (sizes / FULL).clamp(max=1)[:, None, None, :, None].expand_as(ruler)
+        ruler = (sizes / RULER_SCALE).clamp(max=1)[:, None, None, :, None].expand_as(ruler)
     return torch.cat([frames, still.expand_as(frames), ruler], 2)
 
 
@@ -271,7 +271,7 @@ def between_pixels(
     return torch.lerp(above, row(bottom), (y - top).expand_as(above))
 
 
-def nobody(frames: Tensor) -> Truth:
+def empty_truth(frames: Tensor) -> Truth:
     """Return a truth without any object, for frames whose objects are unknown."""
     clips, length, _, height, width = frames.shape
     none = frames.new_zeros(clips, length, 0)

@@ -24,7 +24,7 @@ ENLARGED = (1, 2, 3)
 """Factors by which clips are enlarged before encoding; each is used equally often."""
 QUALITY = (20, 38)
 """Range of x264's constant rate factor: from hardly visible losses to obvious blocks."""
-AT_ONCE = 32
+BANK_BATCH = 32
 """Number of clips that are drawn in one batch for the bank."""
 
 Pictures = UInt8[np.ndarray, "T H W 3"]

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from scalor.config import SceneConfig, require
 from scalor.data.clip import Clip
-from scalor.data.footage import with_still
+from scalor.data.footage import with_background
 from scalor.data.hashing import between, fold, key, whole
 from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.walkers import HEAD, REACH, half_width, walk
@@ -108,7 +108,7 @@ class Replay:
         shown = self.show(window, self.start[window] * KEY + whole(clip, START, KEY), length)
         if self.stills is None:
             return shown
-        return replace(shown, frames=with_still(shown.frames, self.stills[self.place[window]][:, None]))
+        return replace(shown, frames=with_background(shown.frames, self.stills[self.place[window]][:, None]))
 
     @torch.no_grad()
     def medians(self) -> Float[Tensor, "P 3 side side"]:

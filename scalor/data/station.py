@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from scalor.config import SceneConfig, require
 from scalor.data.clip import Clip
-from scalor.data.footage import nobody
+from scalor.data.footage import empty_truth
 from scalor.data.hashing import key, whole
 from scalor.data.replay import CROP, PLACES, SHOWN, STRIDE, TRAINING, home
 from scalor.errors import InputError
@@ -51,7 +51,7 @@ class Station:
         first = whole(clip, START, self.starts)[:, None]
         seen = self.squares[first + torch.arange(length, device=index.device), whole(clip, PLACE, len(PLACES))[:, None]]
         frames = seen.float() / 255
-        return Clip(frames, nobody(frames))
+        return Clip(frames, empty_truth(frames))
 
 
 def kept_squares(side: int) -> UInt8[np.ndarray, "N P 3 side side"]:

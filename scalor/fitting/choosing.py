@@ -26,7 +26,7 @@ SIGMA, LEAST_SIGMA = 0.25, 0.1
 value, and the smallest value."""
 CELLS = 2.5
 """Smallest number of grid cells along a side of an object, as far as cells of at least 2 pixels allow."""
-AROUND = (2, 4)
+CLIP_SIZE_IN_OBJECTS = (2, 4)
 """Height and width of a training clip, in heights and widths of an object."""
 SMALLEST_CLIP = 48
 """Smallest side of a training clip, in pixels."""
@@ -38,7 +38,7 @@ between near and far objects; with the smaller range, no box has room for two ob
 
 
 @dataclass(frozen=True)
-class Choice:
+class ScratchOptions:
     """Settings that the user may give. None means that the setting is chosen from the video."""
 
     object_size: tuple[float, float] | None = None
@@ -51,14 +51,14 @@ class Choice:
     """Number of optimiser steps."""
 
 
-def choose(found: Survey, said: Choice, size: tuple[int, int], frames: int, footage: str) -> Config:
+def choose(found: Survey, said: ScratchOptions, size: tuple[int, int], frames: int, footage: str) -> Config:
     """Return the full config for a video.
 
     Parameters
     ----------
     found : Survey
         Survey of the video.
-    said : Choice
+    said : ScratchOptions
         Settings given by the user.
     size : tuple of int
         Height and width of the video, in pixels.
@@ -74,7 +74,9 @@ def choose(found: Survey, said: Choice, size: tuple[int, int], frames: int, foot
     cell = (power_of_two_below(object_size[0] / CELLS), power_of_two_below(object_size[1] / CELLS))
     frame = tuple(
         min(room // step, math.ceil(max(SMALLEST_CLIP, count * side) / step)) * step
-        for count, side, step, room in zip(AROUND, object_size, cell, shrunken_size(size, scale), strict=True)
+        for count, side, step, room in zip(
+            CLIP_SIZE_IN_OBJECTS, object_size, cell, shrunken_size(size, scale), strict=True
+        )
     )
     contrast = contrast_for(found.strength, math.prod(object_size))
     slots = round(math.prod(frame) / math.prod(object_size)) + 4

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from scalor.health import HealthMonitor
 from scalor.nn.interface import Tracker
 from scalor.tracking.follow import follow, lens_of, monitor_for, usual_sizes
-from scalor.tracking.identity import unlikeness
+from scalor.tracking.identity import shape_distance
 from scalor.tracking.view import VideoView
 from scalor.video.reading import Video
 
 COMPARED = 200
 """Number of consecutive frames on which models are compared."""
-UNUSUAL = 0.8
+MAX_SHAPE_DISTANCE = 0.8
 """Distance from the typical shape below which a box is typical, in logarithms of width and height."""
 
 
@@ -57,7 +57,7 @@ def label_free_score(view: VideoView, tracker: Tracker) -> LabelFreeScore:
         if found is not None and len(step.in_view):
             sizes = usual_sizes(step.in_view, found.object_size, found.perspective, lens)
             boxes += len(sizes)
-            usual += int((unlikeness(step.in_view.box, sizes, found.any_direction) < UNUSUAL).sum())
+            usual += int((shape_distance(step.in_view.box, sizes, found.any_direction) < MAX_SHAPE_DISTANCE).sum())
     facts = monitor.facts()
     broken = (facts.appeared + facts.replaced) / max(1, facts.ids)
     on_something = 1 - (facts.empty or 0.0)

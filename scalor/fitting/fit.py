@@ -9,7 +9,7 @@ from pathlib import Path
 from scalor.config import Config
 from scalor.data.footage import Frames
 from scalor.errors import InputError
-from scalor.fitting.choosing import LARGEST_STRIDE, LENGTH, Choice, choose
+from scalor.fitting.choosing import LARGEST_STRIDE, LENGTH, ScratchOptions, choose
 from scalor.fitting.keeping import keep, save
 from scalor.still.survey import Survey
 from scalor.tracking.view import VideoView, look_at
@@ -31,7 +31,12 @@ class Prepared:
 
 
 def prepare(
-    sources: Sequence[str], folder: Path, part: Selection, said: Choice, fps: float, change: Callable[[Config], Config]
+    sources: Sequence[str],
+    folder: Path,
+    part: Selection,
+    said: ScratchOptions,
+    fps: float,
+    change: Callable[[Config], Config],
 ) -> Prepared:
     """Survey the videos, choose the settings and save the training frames in the run folder.
 
@@ -43,7 +48,7 @@ def prepare(
         Run folder, in which the frames are saved.
     part : Selection
         Part of the videos to use. Its stride is ignored.
-    said : Choice
+    said : ScratchOptions
         Settings given by the user.
     fps : float
         Frames a second of sources that do not state their own.

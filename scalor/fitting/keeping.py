@@ -16,16 +16,16 @@ from scalor.still.blobs import find_blobs, large_enough
 from scalor.still.survey import changes_in
 from scalor.tracking.lens import Lens
 from scalor.tracking.view import VideoView
-from scalor.video.resize import shrink, strengthen
+from scalor.video.resize import amplify_difference, shrink
 from scalor.video.sources import Picture
 
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 """Largest total size of the kept frames. More frames of a long video do not improve the training."""
 STRETCH = 40
 """Number of consecutive frames in each part that is kept of a video too long to be kept as a whole."""
 
 
-class Keeper:
+class FrameCollector:
     """Collector of the training frames of one video.
 
     Every frame is corrected to the light of its background picture, so that one background picture serves a whole
@@ -53,7 +53,7 @@ class Keeper:
     @property
     def most(self) -> int:
         """Largest number of frames that may be kept."""
-        return max(2 * STRETCH, MOST_BYTES // self.background.still.nbytes)
+        return max(2 * STRETCH, MAX_BYTES // self.background.still.nbytes)
 
     def add(self, picture: Picture, number: int) -> Bool[np.ndarray, "h w"]:
         """Keep a picture of the region and return its foreground mask.
@@ -73,7 +73,7 @@ class Keeper:
         large = large_enough(blobs, self.object_size, self.lens.seen[0], self.found.perspective)
         self.spots += [(len(self.frames), int(y), int(x)) for x, y in blobs.centre[large]]
         evened = self.background.light.light.inverse().applied(small)
-        self.frames.append(strengthen(evened, self.background.epochs[now[1]], self.contrast).transpose(2, 0, 1))
+        self.frames.append(amplify_difference(evened, self.background.epochs[now[1]], self.contrast).transpose(2, 0, 1))
         return foreground
 
     def kept(self, labels: Labels | None = None) -> Frames:
@@ -94,7 +94,7 @@ class Keeper:
 
 def keep(view: VideoView, config: Config) -> Frames:
     """Keep every frame of a short video, or evenly spread stretches of a long one."""
-    video, keeper = view.steady, Keeper(view, config)
+    video, keeper = view.steady, FrameCollector(view, config)
     count = sum(1 for _ in video) if video.frames is None else video.frames
     stretches = max(1, count // STRETCH)
     taken = set(range(stretches)) if count <= keeper.most else set(spread(keeper.most // STRETCH, stretches))

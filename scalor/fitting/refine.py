@@ -4,7 +4,7 @@ The refinement maximises the evidence lower bound (ELBO), together with a superv
 the universal weights provides (`teaching`).
 
 >>> folder, device = Path("runs/ants"), torch.device("cpu")
->>> prepared = prepare(["ants.mp4"], folder, Selection(), Wish(minutes=10), 10, device, lambda config: config)
+>>> prepared = prepare(["ants.mp4"], folder, Selection(), RefineOptions(minutes=10), 10, device, lambda config: config)
 >>> train(prepared.config, folder, device)
 """
 
@@ -37,20 +37,20 @@ LONGEST = max(frames for _, frames in LENGTHS)
 """Largest clip length in frames."""
 BATCH, LEARNING_RATE, CLIP_NORM = 10, 2e-4, 0.3
 """Clips in a step, step size of Adam, and largest norm of the gradient."""
-LESSON = 0.02
+SUPERVISED_WEIGHT = 0.02
 """Weight of the supervised loss on the tracker's own labels, beside the ELBO. The training of the universal weights has
 the same weight."""
 FEWEST_STEPS, MOST_STEPS = 20, 20_000
 """Smallest and largest number of steps that the available time gives."""
-TIMED = 3
+TIMED_STEPS = 3
 """Number of steps that are timed at each clip length, to predict how many fit into the available time."""
-SPENT = 0.9
+TIME_SHARE = 0.9
 """Share of the available time for preparation and training. The rest is for reading the video again and comparing the
 weights at the end."""
 
 
 @dataclass(frozen=True)
-class Wish:
+class RefineOptions:
     """Settings that the user may give. None means that the setting is chosen from the video and the device."""
 
     minutes: float = 10.0
@@ -80,7 +80,7 @@ def prepare(
     sources: Sequence[str],
     folder: Path,
     part: Selection,
-    wish: Wish,
+    wish: RefineOptions,
     fps: float,
     device: torch.device,
     change: Callable[[Config], Config],
@@ -95,7 +95,7 @@ def prepare(
         Run folder, in which the frames are saved.
     part : Selection
         Part of the videos to use.
-    wish : Wish
+    wish : RefineOptions
         Settings given by the user.
     fps : float
         Frames a second of sources that do not state their own.
@@ -122,13 +122,13 @@ def prepare(
         config = replace(config, train=replace(config.train, lesson=0.0))
     config = change(config)
     if wish.steps is None:
-        left = 60 * wish.minutes * SPENT - (time.monotonic() - begun)
+        left = 60 * wish.minutes * TIME_SHARE - (time.monotonic() - begun)
         config = replace(config, train=schedule(steps_in(config, left, device), config.train))
         config = change(config)  # apply the user's overrides last
     return Prepared(config, views, len(frames.frames))
 
 
-def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wish: Wish) -> Config:
+def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wish: RefineOptions) -> Config:
     """Return the config of a refinement: the universal model at the scale and contrast of this view.
 
     `stride` is the distance between training frames, and `footage` the file that holds them.
@@ -164,7 +164,7 @@ def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wis
         clip_object=3.0,
         temperature=(0.3, 0.3, 0),
         presence_prior=(0.01, 0.01, 0),
-        lesson=LESSON,
+        lesson=SUPERVISED_WEIGHT,
         start=wish.weights,
         log_every=10,
         picture_every=25,
@@ -183,7 +183,7 @@ def schedule(steps: int, train: TrainConfig) -> TrainConfig:
 
 
 def steps_in(config: Config, seconds: float, device: torch.device) -> int:
-    """Return how many steps fit into so many seconds, by timing TIMED steps at each clip length.
+    """Return how many steps fit into so many seconds, by timing TIMED_STEPS steps at each clip length.
 
     The timed steps have a learning rate of zero.
     """
@@ -195,9 +195,9 @@ def steps_in(config: Config, seconds: float, device: torch.device) -> int:
         now = replace(anneals(config.train, 0), length=length, learning_rate=0.0)
         step(0, now)  # not timed: on a GPU, the first step of each length compiles and captures
         begun = time.monotonic()
-        for one in range(TIMED):
+        for one in range(TIMED_STEPS):
             step(one, now)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        cost += (shares[number + 1] - shares[number]) * (time.monotonic() - begun) / TIMED
+        cost += (shares[number + 1] - shares[number]) * (time.monotonic() - begun) / TIMED_STEPS
     return min(MOST_STEPS, max(FEWEST_STEPS, int(seconds / cost)))

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from scalor.config import Config
 from scalor.data.footage import HIDDEN, NOBODY, SEEN, Frames, Labels
-from scalor.fitting.keeping import Keeper
+from scalor.fitting.keeping import FrameCollector
 from scalor.nn.interface import Tracker
 from scalor.tracking.follow import follow
 from scalor.tracking.identity import PREDICTED_PRESENCE
@@ -33,7 +33,7 @@ def keep_and_label(view: VideoView, config: Config, tracker: Tracker, quiet: boo
 
     The labels are None if the tracker finds nothing at all. `quiet` hides the progress bar.
     """
-    keeper = Keeper(view, config)
+    keeper = FrameCollector(view, config)
     x0, y0, x1, y1 = keeper.lens.corners
     scale = (keeper.lens.seen[0] / (y1 - y0), keeper.lens.seen[1] / (x1 - x0))
     rows: list[list[Row]] = []

@@ -25,7 +25,7 @@ HIDDEN = 64
 """Length of the hidden state of the prior's RNN."""
 
 
-class Backdrop(NamedTuple):
+class BackgroundFrames(NamedTuple):
     """The background of T frames."""
 
     picture: Float[Tensor, "T*B 3 H W"]
@@ -93,7 +93,7 @@ class Background(nn.Module):
         memory: BackgroundMemory,
         estimator: Estimator,
         cut_gradients: bool = False,
-    ) -> Backdrop:
+    ) -> BackgroundFrames:
         """Infer z_bg in all frames, draw the background pictures and compute the KL divergence from the prior.
 
         All frames are processed together, except for the prior's RNN. The prior of the very first frame is a standard
@@ -130,7 +130,7 @@ class Background(nn.Module):
             priors.append(self.expect(torch.stack(hiddens)))
         prior = Normal(torch.cat([p.mean for p in priors]), torch.cat([p.std for p in priors]))
         kl = estimator.normal_cost(q, prior, z_bg).sum(-1)
-        return Backdrop(self.draw(z_bg.flatten(0, 1), images.shape[-2:]), kl, memory)
+        return BackgroundFrames(self.draw(z_bg.flatten(0, 1), images.shape[-2:]), kl, memory)
 
     def dream(
         self, memory: BackgroundMemory, frame: tuple[int, int], estimator: Estimator

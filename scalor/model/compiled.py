@@ -5,9 +5,9 @@ from dataclasses import fields
 from torch import Tensor, nn
 
 from scalor.model.decoders import Sprite
-from scalor.model.rendering import Figures
+from scalor.model.rendering import RenderInput
 from scalor.model.state import ObjectState, SceneState
-from scalor.model.world import Seen, View, World
+from scalor.model.world import PosteriorStep, View, World
 from scalor.nn.compiling import Compiled
 from scalor.nn.distributions import FrameNoise, Relaxed
 
@@ -28,7 +28,7 @@ class FollowModule(nn.Module):
 
     def forward(
         self, state: SceneState, view: View, temperature: float | Tensor, normals: Tensor, uniforms: Tensor
-    ) -> Seen:
+    ) -> PosteriorStep:
         return owned(self.world.follow(state, view, Relaxed(temperature, FrameNoise(normals, uniforms))))
 
 
@@ -39,14 +39,16 @@ class CompiledFollow(Compiled):
         module = FollowModule(world)
         super().__init__(module, module.used())
 
-    def __call__(self, weights: Tensor, state: SceneState, view: View, estimator: Relaxed) -> Seen:
+    def __call__(self, weights: Tensor, state: SceneState, view: View, estimator: Relaxed) -> PosteriorStep:
         noise = estimator.noise
         assert isinstance(noise, FrameNoise)
-        seen: Seen = super().__call__(weights, state, view, estimator.temperature, noise.normals, noise.uniforms)
+        seen: PosteriorStep = super().__call__(
+            weights, state, view, estimator.temperature, noise.normals, noise.uniforms
+        )
         return seen
 
 
-def owned(seen: Seen) -> Seen:
+def owned(seen: PosteriorStep) -> PosteriorStep:
     """Clone the tensors that may be views of tensors inside the compiled function.
 
     Torch 2.11 occasionally gives such a view a wrong shape when a compiled function returns it.
@@ -55,10 +57,10 @@ def owned(seen: Seen) -> Seen:
     objects = ObjectState(*(getattr(state.objects, field.name).clone() for field in fields(state.objects)))
     sprite = Sprite(*(part.clone() for part in shown.sprite))
     # Call the constructor: torch 2.11 cannot compile `_replace` of a record that the function returns.
-    return Seen(
+    return PosteriorStep(
         seen.following,
         seen.proposals,
-        Figures(shown.where, shown.presence, shown.z_depth.clone(), sprite),
+        RenderInput(shown.where, shown.presence, shown.z_depth.clone(), sprite),
         SceneState(objects, state.roster, state.discovered, state.turned_away, state.fresh),
         seen.background_noise,
     )

@@ -10,14 +10,14 @@ from scalor.model.encoders import PATCH_FEATURES, PATCHES
 
 HIDDEN = 128
 """Length of the hidden layer between z_what and the patches."""
-MASK_ON = 0.3
+MASK_THRESHOLD = 0.3
 """A pixel of a sprite belongs to its object where the mask is above this value."""
-FAINT = 1.5
+INITIAL_MASK_SHIFT = 1.5
 """Value subtracted from the initial bias of the mask logits. Masks start faint, at a logit of about -1.5.
 
 The sprites of an untrained model match nothing. Where they hide much of the frame, training drives presence to zero
-before the sprites have learned to match anything (docs/log.md). No object is born while its mask stays below `MASK_ON`,
-so training should begin with single frames.
+before the sprites have learned to match anything (docs/log.md). No object is born while its mask stays below
+`MASK_THRESHOLD`, so training should begin with single frames.
 """
 
 
@@ -29,11 +29,11 @@ class Sprite(NamedTuple):
 
     @property
     def shows(self) -> Bool[Tensor, "B N 1"]:
-        """Return whether the mask has any pixel above `MASK_ON`.
+        """Return whether the mask has any pixel above `MASK_THRESHOLD`.
 
         An object with an empty mask changes no pixel, so without this test it could stay alive for ever at no cost.
         """
-        return self.mask.amax((-1, -2)) > MASK_ON
+        return self.mask.amax((-1, -2)) > MASK_THRESHOLD
 
 
 class GlimpseDecoder(nn.Module):
@@ -52,7 +52,7 @@ class GlimpseDecoder(nn.Module):
         first = nn.Linear(PATCH_FEATURES, 2 * PATCH_FEATURES)
         last = nn.Linear(2 * PATCH_FEATURES, 4 * self.patch**2)
         with torch.no_grad():
-            last.bias[3 * self.patch**2 :] -= FAINT
+            last.bias[3 * self.patch**2 :] -= INITIAL_MASK_SHIFT
         self.each = nn.Sequential(first, nn.CELU(), last)
 
     def forward(self, what: Float[Tensor, "B N what"]) -> Sprite:

@@ -20,16 +20,16 @@ from scalor.config import ModelConfig
 from scalor.kernels import crop
 from scalor.model.appearance import Appearance
 from scalor.model.costs import Costs, split_costs
-from scalor.model.decoders import MASK_ON, Sprite
+from scalor.model.decoders import MASK_THRESHOLD, Sprite
 from scalor.model.geometry import Ruler, at_row, size_within
 from scalor.model.state import ObjectState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 
-EXPLAINED = 0.1
+EXPLAINED_MASK = 0.1
 """In the rejection test, a pixel is explained where the propagated mask is above this value."""
-SIBLINGS = 4
+DUPLICATE_NEIGHBOURS = 4
 """Number of more present proposals, the nearest ones, that are compared with a proposal to find duplicates."""
-SIBLING_OVERLAP = 0.8
+DUPLICATE_COVER = 0.8
 """Share of a proposal's mask that more present proposals cover, from which on the proposal is a duplicate.
 
 Objects that touch cover less of each other (docs/log.md).
@@ -217,8 +217,8 @@ class Discovery(nn.Module):
         if not self.config.rejection:
             return torch.zeros(where.shape[:2], device=where.device)
         with torch.no_grad():
-            own = (sprite.mask[:, :, 0] > MASK_ON).float()
-            taken = (crop(explained, where, self.config.glimpse)[:, :, 0] > EXPLAINED).float()
+            own = (sprite.mask[:, :, 0] > MASK_THRESHOLD).float()
+            taken = (crop(explained, where, self.config.glimpse)[:, :, 0] > EXPLAINED_MASK).float()
             share = (own * taken).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return (share >= self.config.rejection_overlap).float()
 
@@ -233,11 +233,11 @@ class Discovery(nn.Module):
         if not self.config.siblings or count == 1:
             return torch.zeros(where.shape[:2], device=where.device, dtype=torch.bool)
         with torch.no_grad():
-            own = (sprite.mask[:, :, 0] > MASK_ON).float()  # [B, D, P, P]
+            own = (sprite.mask[:, :, 0] > MASK_THRESHOLD).float()  # [B, D, P, P]
             side = own.shape[-1]
             apart = (where[:, :, None, :2] - where[:, None, :, :2]).square().sum(-1)  # [B, D, D]
             not_before = torch.ones(count, count, device=where.device, dtype=torch.bool).triu()
-            nearest = apart.masked_fill(not_before, math.inf).topk(min(SIBLINGS, count), largest=False)
+            nearest = apart.masked_fill(not_before, math.inf).topk(min(DUPLICATE_NEIGHBOURS, count), largest=False)
             siblings = nearest.indices.flatten(1)[..., None]  # [B, D * S, 1]
             masks = own.flatten(2).gather(1, siblings.expand(-1, -1, side**2)).view(-1, 1, side, side)
             theirs = where.gather(1, siblings.expand(-1, -1, 4)).view(clips, count, -1, 4)
@@ -247,7 +247,7 @@ class Discovery(nn.Module):
             seen = crop(masks, within, side).view(clips, count, -1, side, side)
             covered = ((seen > 0.5) & nearest.values.isfinite()[..., None, None]).any(2)
             share = (own * covered).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
-            return share >= SIBLING_OVERLAP
+            return share >= DUPLICATE_COVER
 
     def newborn(self, where: Tensor, latent: Tensor, presence: Tensor, sprite: Sprite) -> ObjectState:
         """Return the proposals as objects.

@@ -68,7 +68,7 @@ from scalor.model.background import BackgroundMemory
 from scalor.model.costs import Costs
 from scalor.model.discovery import Proposals
 from scalor.model.rendering import Foreground, compose, draw
-from scalor.model.world import Past, Seen, World, read_ruler
+from scalor.model.world import PosteriorStep, PriorState, World, read_ruler
 from scalor.nn.distributions import Estimator
 from scalor.nn.records import alike, together
 
@@ -144,26 +144,26 @@ class Painting(NamedTuple):
     """State of the background's prior after the last frame; None where the background is not modelled."""
 
 
-class Explained(NamedTuple):
+class ElboResult(NamedTuple):
     """The evidence lower bound of T frames, and the reconstruction it belongs to."""
 
-    seen: list[Seen]
+    seen: list[PosteriorStep]
     terms: ElboTerms
     activity: Activity
     painting: Painting
-    past: Past
+    past: PriorState
     """State of the priors after the last frame."""
 
 
 def explain(
     world: World,
     frames: Float[Tensor, "T B C H W"],
-    seen: list[Seen],
-    past: Past,
+    seen: list[PosteriorStep],
+    past: PriorState,
     estimator: Estimator,
     presence_prior: float | Tensor,
     cut_gradients: bool = False,
-) -> Explained:
+) -> ElboResult:
     """Render all frames and compute the terms of the evidence lower bound.
 
     Parameters
@@ -211,8 +211,8 @@ def explain(
     proposals = {first: [group for (key, _), group in groups.items() if key is first] for first in (True, False)}
     with torch.no_grad():
         busy = activity(world.config, seen, proposals, painting.foreground, squared_error / images[0, 0].numel())
-    past = Past(memory, painting.memory, None if still is None else still[-1], ruler)
-    return Explained(seen, terms, busy, painting, past)
+    past = PriorState(memory, painting.memory, None if still is None else still[-1], ruler)
+    return ElboResult(seen, terms, busy, painting, past)
 
 
 def pixel_log_likelihood(squared_error: Float[Tensor, " B"], pixels: int, sigma: float) -> Float[Tensor, " B"]:
@@ -224,7 +224,7 @@ def paint(
     world: World,
     images: Float[Tensor, "T B 3 H W"],
     still: Float[Tensor, "T B 3 H W"] | None,
-    seen: list[Seen],
+    seen: list[PosteriorStep],
     memory: BackgroundMemory | None,
     estimator: Estimator,
     cut_gradients: bool = False,
@@ -245,7 +245,7 @@ def paint(
 
 def activity(
     config: ModelConfig,
-    seen: list[Seen],
+    seen: list[PosteriorStep],
     proposals: dict[bool, list[Proposals]],
     foreground: Foreground,
     squared_error: Float[Tensor, "T B"],

@@ -21,7 +21,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
 
 from scalor.data.clip import Truth
 from scalor.model.geometry import Ruler, corners
-from scalor.model.world import Seen, World, read_ruler
+from scalor.model.world import PosteriorStep, World, read_ruler
 
 MARGIN = 1.12
 """Target box of a glimpse, in multiples of the object's bounding box, so that the glimpse shows the outline."""
@@ -103,7 +103,7 @@ class Binding(NamedTuple):
     """True for true objects to which a slot was bound before the frame."""
 
 
-def teach(world: World, seen: list[Seen], video: Float[Tensor, "B T C H W"], truth: Truth) -> LessonTerms:
+def teach(world: World, seen: list[PosteriorStep], video: Float[Tensor, "B T C H W"], truth: Truth) -> LessonTerms:
     """Compute the losses of a video from the results `seen` of the posterior, as means over its frames."""
     with torch.no_grad():
         targets = [at_frame(truth, t) for t in range(len(seen))]
@@ -132,7 +132,7 @@ def at_frame(truth: Truth, t: int) -> Targets:
     )
 
 
-def bind(world: World, seen: list[Seen], targets: list[Targets]) -> list[Binding]:
+def bind(world: World, seen: list[PosteriorStep], targets: list[Targets]) -> list[Binding]:
     """Bind slots to true objects, from the birth of each slot to its end.
 
     The candidates for a newborn object are the true objects that are visible and not yet bound. It is bound to the one
@@ -185,7 +185,7 @@ def ious(one: Float[Tensor, "B K 4"], other: Float[Tensor, "B N 4"]) -> Float[Te
 
 
 def discovery_loss(
-    world: World, seen: Seen, frame: tuple[int, int], ruler: Ruler | None, target: Targets, binding: Binding
+    world: World, seen: PosteriorStep, frame: tuple[int, int], ruler: Ruler | None, target: Targets, binding: Binding
 ) -> tuple[Tensor, Tensor, Int[Tensor, "B D"]]:
     """Compute the losses of discovery, per clip.
 
@@ -230,7 +230,7 @@ def place_error(world: World, box: Float[Tensor, "B M 4"], goal: Float[Tensor, "
     return smooth_l1_loss(box / size, goal / size, reduction="none", beta=SHARP).sum(-1)
 
 
-def propagation_loss(world: World, seen: Seen, target: Targets, binding: Binding) -> tuple[Tensor, Tensor]:
+def propagation_loss(world: World, seen: PosteriorStep, target: Targets, binding: Binding) -> tuple[Tensor, Tensor]:
     """Compute the presence and the box loss of the propagated objects, per clip."""
     if seen.following is None:
         nothing = torch.zeros_like(target.visible[:, 0])
@@ -247,7 +247,7 @@ def propagation_loss(world: World, seen: Seen, target: Targets, binding: Binding
     return kept, off.sum(-1)
 
 
-def mask_loss(seen: Seen, target: Targets, binding: Binding, born: Int[Tensor, "B D"]) -> Float[Tensor, " B"]:
+def mask_loss(seen: PosteriorStep, target: Targets, binding: Binding, born: Int[Tensor, "B D"]) -> Float[Tensor, " B"]:
     """Compute the mask loss, per clip: binary cross-entropy, summed over the objects that are bound.
 
     The loss of an object is the mean over the pixels of its glimpse that show the object itself or the background.
@@ -277,7 +277,7 @@ def owners(owner: Int[Tensor, "B H W"], where: Float[Tensor, "B M 4"], samples: 
     return torch.where(inside, shown, -2)
 
 
-def depth_loss(seen: Seen, target: Targets, binding: Binding) -> Float[Tensor, " B"]:
+def depth_loss(seen: PosteriorStep, target: Targets, binding: Binding) -> Float[Tensor, " B"]:
     """Compute the depth loss, per clip.
 
     Of two propagated objects that overlap, the one in front should have the smaller z_depth.

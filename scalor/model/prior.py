@@ -27,7 +27,7 @@ class Transition(NamedTuple):
     latent: Normal
 
 
-class Entering(NamedTuple):
+class PriorInput(NamedTuple):
     """The input of the prior: the objects that were alive before a frame."""
 
     last: Float[Tensor, "B K latents+1"]
@@ -38,10 +38,10 @@ class Entering(NamedTuple):
     """1 where the slot held an object before the frame, 0 where it was empty."""
 
     @staticmethod
-    def of(state: SceneState) -> "Entering":
+    def of(state: SceneState) -> "PriorInput":
         """Return the input of the prior from the state after the previous frame."""
         objects = state.objects
-        return Entering(torch.cat([objects.latent, objects.presence], -1), state.discovered, objects.alive)
+        return PriorInput(torch.cat([objects.latent, objects.presence], -1), state.discovered, objects.alive)
 
 
 class TransitionPrior(nn.Module):
@@ -58,7 +58,7 @@ class TransitionPrior(nn.Module):
         return torch.zeros(clips, slots, self.cell.hidden_size, device=like.device, dtype=torch.float32)
 
     def remember(
-        self, entered: list[Entering], hidden: Float[Tensor, "B K prior"]
+        self, entered: list[PriorInput], hidden: Float[Tensor, "B K prior"]
     ) -> tuple[list[Float[Tensor, "B N prior"]], Float[Tensor, "B K prior"]]:
         """Run the GRU over several frames.
 

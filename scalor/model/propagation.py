@@ -19,7 +19,7 @@ from scalor.model.costs import Costs, split_costs
 from scalor.model.decoders import Sprite
 from scalor.model.encoders import GlimpseEncoder
 from scalor.model.geometry import Ruler, at_row, size_within, touches_frame
-from scalor.model.prior import Entering, Sampled, Transition, TransitionPrior, sample_transition
+from scalor.model.prior import PriorInput, Sampled, Transition, TransitionPrior, sample_transition
 from scalor.model.state import ObjectState, SceneState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
 
@@ -29,10 +29,10 @@ POSTERIOR_STAYS = 2.0
 """Value added to the presence output before tanh, for the paper's high initial probability of propagation."""
 
 
-class Following(NamedTuple):
+class PropagationPosterior(NamedTuple):
     """The posterior, and the sample from it, of the objects that were alive before a frame."""
 
-    entered: Entering
+    entered: PriorInput
     posterior: Normal
     latent: Float[Tensor, "B K latents"]
     """Sampled z_where, z_what and z_depth."""
@@ -57,7 +57,7 @@ class Propagated(NamedTuple):
 
     objects: ObjectState
     sprite: Sprite
-    following: Following
+    following: PropagationPosterior
 
 
 class Propagation(nn.Module):
@@ -106,7 +106,7 @@ class Propagation(nn.Module):
         object repeats its last move.
         """
         objects = state.objects
-        entered = Entering.of(state)
+        entered = PriorInput.of(state)
         inertia = self.config.inertia
         expected = self.shift(objects.where, objects.z_where, ruler) if inertia else objects.where
         seen = self.look(expected, features, image)
@@ -138,7 +138,7 @@ class Propagation(nn.Module):
             torch.cat([q_where.mean, q_what.mean, q_depth.mean], -1),
             torch.cat([q_where.std, q_what.std, q_depth.std], -1),
         )
-        following = Following(entered, posterior, sampled.latent, logits, sampled.presence)
+        following = PropagationPosterior(entered, posterior, sampled.latent, logits, sampled.presence)
         return Propagated(replace(moved, tracker=tracker), sprite, following)
 
     def imagine(

@@ -17,7 +17,7 @@ from scalor.model.decoders import Sprite
 from scalor.model.state import ObjectState
 
 
-class Figures(NamedTuple):
+class RenderInput(NamedTuple):
     """Objects to be rendered."""
 
     where: Float[Tensor, "B N 4"]
@@ -28,21 +28,21 @@ class Figures(NamedTuple):
     """Smaller is nearer to the camera."""
     sprite: Sprite
 
-    def beside(self, other: "Figures") -> "Figures":
+    def beside(self, other: "RenderInput") -> "RenderInput":
         """Concatenate the objects of both records, to render them in one scene."""
 
         def cat(one: Tensor, two: Tensor) -> Tensor:
             return torch.cat([one, two], 1)
 
         sprite = Sprite(*(cat(*pair) for pair in zip(self.sprite, other.sprite, strict=True)))
-        return Figures(
+        return RenderInput(
             cat(self.where, other.where),
             cat(self.presence, other.presence),
             cat(self.z_depth, other.z_depth),
             sprite,
         )
 
-    def padded(self, count: int) -> "Figures":
+    def padded(self, count: int) -> "RenderInput":
         """Append objects of presence 0, `count` objects in all."""
         missing = count - self.where.shape[1]
         if not missing:
@@ -50,13 +50,13 @@ class Figures(NamedTuple):
         blank = ObjectState.empty(len(self.where), missing, 1, 0, self.where)
         shape = (len(self.where), missing, -1, -1, -1)
         empty = Sprite(*(torch.zeros_like(part[:, :1]).expand(shape) for part in self.sprite))
-        return self.beside(figures(blank, empty))
+        return self.beside(render_input(blank, empty))
 
 
-def figures(objects: ObjectState, sprite: Sprite, alive: Float[Tensor, "B N 1"] | None = None) -> Figures:
+def render_input(objects: ObjectState, sprite: Sprite, alive: Float[Tensor, "B N 1"] | None = None) -> RenderInput:
     """Return the objects to render: those of `alive` where it is given, otherwise those of `objects.alive`."""
     shown = objects.alive if alive is None else alive
-    return Figures(objects.where, objects.presence * shown, objects.z_depth, sprite)
+    return RenderInput(objects.where, objects.presence * shown, objects.z_depth, sprite)
 
 
 class Foreground(NamedTuple):
@@ -68,12 +68,12 @@ class Foreground(NamedTuple):
     """Foreground mask M: how much of each pixel the objects cover, 0 to 1."""
 
 
-def coverage(shown: Figures, frame: tuple[int, int]) -> Float[Tensor, "B 1 H W"]:
+def coverage(shown: RenderInput, frame: tuple[int, int]) -> Float[Tensor, "B 1 H W"]:
     """Return the foreground mask M of the objects; `frame` is (height, width)."""
     return paste(shown.sprite.mask * shown.presence[..., None, None], shown.where, frame).float().clamp(max=1)
 
 
-def draw(shown: Figures, frame: tuple[int, int]) -> Foreground:
+def draw(shown: RenderInput, frame: tuple[int, int]) -> Foreground:
     """Render all objects; `frame` is (height, width)."""
     opacity = shown.sprite.mask * shown.presence[..., None, None]  # [B, N, 1, P, P]
     weight = opacity * torch.sigmoid(-shown.z_depth)[..., None, None]

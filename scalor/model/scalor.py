@@ -19,20 +19,20 @@ from scalor.config import ModelConfig, require
 from scalor.data.clip import Truth
 from scalor.errors import InputError
 from scalor.model.captured import follow_frames
-from scalor.model.elbo import Activity, ElboTerms, Explained, explain
+from scalor.model.elbo import Activity, ElboResult, ElboTerms, explain
 from scalor.model.encoders import Memory
 from scalor.model.frames import check_frame, check_frames
 from scalor.model.lesson import teach
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
-from scalor.model.world import Past, Seen, World
+from scalor.model.world import PosteriorStep, PriorState, World
 from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
 """Prior probability of a discovery per cell at the end of its annealing (paper: dSprites and MNIST experiments)."""
-FILLED = 0.25
+INITIAL_COVER = 0.25
 """Share of the frame that the objects of a scene generated from scratch would cover if they did not overlap."""
 NEGLIGIBLE = 1e-6
 """Presence up to which a proposal is skipped when training on the CPU.
@@ -49,14 +49,14 @@ class Rollout(NamedTuple):
     tracks: Tracks
 
 
-class Kept(NamedTuple):
+class TrackingState(NamedTuple):
     """State of tracking between frames: the object slots and the memory of the image encoder."""
 
     state: SceneState
     memory: Memory
 
 
-class Dreams(NamedTuple):
+class GeneratedFrames(NamedTuple):
     """Frames sampled from the prior, one list item per frame."""
 
     frames: list[Float[Tensor, "B 3 H W"]]
@@ -87,7 +87,7 @@ class SCALOR(World, Tracker):
         noise: Noise,
         now: Annealed,
         truth: Truth | None = None,
-        follow: Callable[..., Seen] | None = None,
+        follow: Callable[..., PosteriorStep] | None = None,
     ) -> Bound:
         """Return the objective of training and the metrics to log.
 
@@ -122,8 +122,8 @@ class SCALOR(World, Tracker):
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
         clip_object: float = 0.0,
-        follow: Callable[..., Seen] | None = None,
-    ) -> Explained:
+        follow: Callable[..., PosteriorStep] | None = None,
+    ) -> ElboResult:
         """Compute the terms of the evidence lower bound (equation: `scalor.model.elbo`), and the reconstruction.
 
         The posterior processes the frames one by one. Rendering and KL terms follow for all frames together.
@@ -324,7 +324,7 @@ class SCALOR(World, Tracker):
         """
         require(horizon >= 1, "horizon", horizon, "at least 1 frame must be imagined")
         if discovery_rate is None:
-            discovery_rate = min(1.0, FILLED * math.prod(self.config.cell) / math.prod(self.config.object_size))
+            discovery_rate = min(1.0, INITIAL_COVER * math.prod(self.config.cell) / math.prod(self.config.object_size))
         like = next(self.parameters())
         state, past, frame = self.start(clips, like), self.no_past(clips, like), self.config.frame
         rates = [discovery_rate] + [later_rate] * (horizon - 1)
@@ -333,14 +333,14 @@ class SCALOR(World, Tracker):
     def roll(
         self,
         state: SceneState,
-        past: Past,
+        past: PriorState,
         frame: tuple[int, int],
         rates: list[float],
         estimator: Estimator,
         masks: bool = False,
-    ) -> Dreams:
+    ) -> GeneratedFrames:
         """Sample frames from the prior, one for each of the discovery rates `rates`."""
-        dreams = Dreams([], [], [])
+        dreams = GeneratedFrames([], [], [])
         for rate in rates:
             state, past, dreamt = self.dream(state, past, frame, rate, estimator)
             dreams.frames.append(dreamt.picture)
@@ -362,20 +362,24 @@ class SCALOR(World, Tracker):
         for kept, sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
             yield kept.state, sighting
 
-    def begin(self, image: Float[Tensor, "B 3 H W"]) -> Kept:
+    def begin(self, image: Float[Tensor, "B 3 H W"]) -> TrackingState:
         """Return the state of tracking before the first frame."""
         clips, frame = image.shape[0], (image.shape[-2], image.shape[-1])
-        return Kept(self.start(clips, image), self.no_memory(clips, frame, image))
+        return TrackingState(self.start(clips, image), self.no_memory(clips, frame, image))
 
-    def see(self, kept: Kept, image: Float[Tensor, "B 3 H W"], masks: bool = False) -> tuple[Kept, Sighting]:
+    def see(
+        self, kept: TrackingState, image: Float[Tensor, "B 3 H W"], masks: bool = False
+    ) -> tuple[TrackingState, Sighting]:
         """Track one frame: return the new state of tracking and the sighting."""
         (view,), memory = self.look(image[None], kept.memory)
         spare_below = None if image.is_cuda else self.config.birth_presence
         seen = self.follow(kept.state, view, Mode(), spare_below)
         sighting = self.sight(seen.state, (image.shape[-2], image.shape[-1]), masks)
-        return Kept(seen.state, memory), sighting._replace(turned_away=sighting.turned_away + self.overlooked(seen))
+        return TrackingState(seen.state, memory), sighting._replace(
+            turned_away=sighting.turned_away + self.overlooked(seen)
+        )
 
-    def overlooked(self, seen: Seen) -> Float[Tensor, " B"]:
+    def overlooked(self, seen: PosteriorStep) -> Float[Tensor, " B"]:
         """Count the cells above the birth threshold that got no proposal, in clips without a free slot."""
         wanted = (seen.proposals.presence > self.config.birth_presence).sum(-1)
         full = (seen.state.roster.id >= 0).all(-1)

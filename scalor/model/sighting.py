@@ -14,7 +14,7 @@ from torch import Tensor
 from scalor.kernels import paste
 from scalor.model.decoders import Sprite
 from scalor.model.geometry import tight_box
-from scalor.model.rendering import Figures, figures
+from scalor.model.rendering import RenderInput, render_input
 from scalor.model.state import SceneState
 from scalor.tracks import Tracks
 
@@ -43,11 +43,11 @@ def sight(state: SceneState, sprite: Sprite, frame: tuple[int, int], masks: bool
         objects.presence[..., 0],
         state.discovered,
         state.turned_away,
-        visible_masks(figures(objects, sprite), frame) if masks else None,
+        visible_masks(render_input(objects, sprite), frame) if masks else None,
     )
 
 
-def visible_masks(shown: Figures, frame: tuple[int, int]) -> Bool[Tensor, "B K H W"]:
+def visible_masks(shown: RenderInput, frame: tuple[int, int]) -> Bool[Tensor, "B K H W"]:
     """Return the pixels that show each object.
 
     A pixel shows an object where its opacity (mask times presence) is above 0.5 and no other object has a higher weight

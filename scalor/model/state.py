@@ -170,9 +170,9 @@ def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
     )
 
 
-SAME_PLACE = 0.5
+DUPLICATE_IOU = 0.5
 """Smallest intersection over union of two boxes that count as being at the same place."""
-SAME_LOOK = 0.1
+DUPLICATE_WHAT_MSE = 0.1
 """Largest mean squared difference between two z_what that count as the same appearance.
 
 The z_what of different objects differ by 1 to 2 (docs/log.md).
@@ -191,13 +191,13 @@ def end_duplicates(state: SceneState) -> SceneState:
     high = torch.minimum(box[:, :, None, 2:], box[:, None, :, 2:])
     shared = (high - low).clamp(min=0).prod(-1)  # [B, K, K]
     area = objects.where[..., 2:].prod(-1)
-    same_place = shared >= SAME_PLACE * (area[:, :, None] + area[:, None, :] - shared)
+    same_place = shared >= DUPLICATE_IOU * (area[:, :, None] + area[:, None, :] - shared)
     look = objects.z_what
     length = look.square().sum(-1)
     difference = (length[:, :, None] + length[:, None] - 2 * look @ look.transpose(1, 2)) / look.shape[-1]
     alive = objects.alive[..., 0] > 0.5
     older = roster.id[:, None, :] < roster.id[:, :, None]
-    doubled = (same_place & (difference <= SAME_LOOK) & older & alive[:, None, :]).any(-1) & alive  # [B, K]
+    doubled = (same_place & (difference <= DUPLICATE_WHAT_MSE) & older & alive[:, None, :]).any(-1) & alive  # [B, K]
     return replace(
         state,
         objects=replace(objects, alive=objects.alive * ~doubled[..., None]),

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scalor.boxes import FULL
+from scalor.boxes import RULER_SCALE
 from scalor.config import ModelConfig
 from scalor.model.appearance import Appearance
 from scalor.model.background import Background, BackgroundMemory
@@ -26,9 +26,9 @@ from scalor.model.decoders import Sprite
 from scalor.model.discovery import Discovered, Discovery, Proposals
 from scalor.model.encoders import ImageEncoder, Memory
 from scalor.model.geometry import Ruler
-from scalor.model.prior import Entering
-from scalor.model.propagation import Following, Propagated, Propagation
-from scalor.model.rendering import Figures, compose, coverage, draw, figures
+from scalor.model.prior import PriorInput
+from scalor.model.propagation import Propagated, Propagation, PropagationPosterior
+from scalor.model.rendering import RenderInput, compose, coverage, draw, render_input
 from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, join
 from scalor.nn.distributions import Estimator, Normal
 
@@ -46,13 +46,13 @@ class View(NamedTuple):
     """Size of objects at each row; None without `config.still`."""
 
 
-class Seen(NamedTuple):
+class PosteriorStep(NamedTuple):
     """Result of the posterior for one frame: all that rendering and the KL terms need later."""
 
-    following: Following | None
+    following: PropagationPosterior | None
     """The propagated objects; None in the first frame."""
     proposals: Proposals
-    shown: Figures
+    shown: RenderInput
     """Objects to render: the propagated ones, then the proposals."""
     state: SceneState
     """State after the frame."""
@@ -63,7 +63,7 @@ class Seen(NamedTuple):
     """
 
 
-class Past(NamedTuple):
+class PriorState(NamedTuple):
     """State of the priors after the previous frames."""
 
     objects: Float[Tensor, "B K prior"]
@@ -76,7 +76,7 @@ class Past(NamedTuple):
     """Size of objects at each row; None without `config.still` and before the first frame."""
 
 
-class Dreamt(NamedTuple):
+class GeneratedFrame(NamedTuple):
     """A frame sampled from the prior."""
 
     picture: Float[Tensor, "B 3 H W"]
@@ -110,10 +110,10 @@ class World(nn.Module):
         """Return the memory of the image encoder before the first frame."""
         return self.encoder.empty(clips, self.grid(frame), like)
 
-    def no_past(self, clips: int, like: Tensor) -> Past:
+    def no_past(self, clips: int, like: Tensor) -> PriorState:
         """Return the state of the priors before the first frame."""
         background = self.background.empty(clips, like) if self.background else None
-        return Past(self.propagation.prior.empty(clips, self.config.slots, like), background)
+        return PriorState(self.propagation.prior.empty(clips, self.config.slots, like), background)
 
     def look(
         self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
@@ -144,7 +144,9 @@ class World(nn.Module):
         cells = self.discovery.prepare(features)
         return [View(*view) for view in zip(frames, features, cells, rulers, strict=True)], memory
 
-    def follow(self, state: SceneState, view: View, estimator: Estimator, spare_below: float | None = None) -> Seen:
+    def follow(
+        self, state: SceneState, view: View, estimator: Estimator, spare_below: float | None = None
+    ) -> PosteriorStep:
         """Infer one frame with the posterior: propagate objects, discover new ones, put them into free slots.
 
         Parameters
@@ -169,13 +171,13 @@ class World(nn.Module):
         else:
             propagated = self.propagation(state, view.features, image, self.appearance, estimator, view.ruler)
             with torch.no_grad():
-                explained = coverage(figures(propagated.objects, propagated.sprite), frame)
+                explained = coverage(render_input(propagated.objects, propagated.sprite), frame)
         count = self.proposal_count(state, frame)
         discovered: Discovered = self.discovery(
             view.cells, explained, image, self.appearance, count, estimator, spare_below, view.ruler
         )
         noise = image.new_zeros(len(image), self.config.background_dim if self.background else 0)
-        return Seen(
+        return PosteriorStep(
             propagated.following if propagated else None,
             discovered.proposals,
             self.show(
@@ -188,8 +190,8 @@ class World(nn.Module):
         )
 
     def dream(
-        self, state: SceneState, past: Past, frame: tuple[int, int], discovery_rate: float, estimator: Estimator
-    ) -> tuple[SceneState, Past, Dreamt]:
+        self, state: SceneState, past: PriorState, frame: tuple[int, int], discovery_rate: float, estimator: Estimator
+    ) -> tuple[SceneState, PriorState, GeneratedFrame]:
         """Sample the next frame from the prior.
 
         Parameters
@@ -205,19 +207,19 @@ class World(nn.Module):
 
         Returns
         -------
-        tuple[SceneState, Past, Dreamt]
+        tuple[SceneState, PriorState, GeneratedFrame]
             The states after the new frame, and the frame.
         """
         propagated, memory = None, past.objects
         if not state.fresh:
-            entered = Entering.of(state)
+            entered = PriorInput.of(state)
             (known,), memory = self.propagation.prior.remember([entered], past.objects)
             transition = self.propagation.prior(known, entered.last)
             propagated = self.propagation.imagine(
                 state.objects, transition, frame, self.appearance, estimator, past.ruler
             )
         explained = (
-            coverage(figures(*propagated), frame)
+            coverage(render_input(*propagated), frame)
             if propagated
             else torch.zeros(len(past.objects), 1, *frame, device=past.objects.device)
         )
@@ -228,7 +230,11 @@ class World(nn.Module):
         if self.background and past.background:
             background, behind = self.background.dream(past.background, frame, estimator)
         after = self.seat(state, propagated[0] if propagated else state.objects, discovered[0])
-        return after, Past(memory, behind, past.still, past.ruler), Dreamt(compose(foreground, background), background)
+        return (
+            after,
+            PriorState(memory, behind, past.still, past.ruler),
+            GeneratedFrame(compose(foreground, background), background),
+        )
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         """Return the largest number of normal and of uniform random numbers that a clip needs for one frame."""
@@ -254,7 +260,7 @@ class World(nn.Module):
         propagated: tuple[ObjectState, Sprite] | None,
         discovered: tuple[ObjectState, Sprite],
         entered: Float[Tensor, "B K 1"],
-    ) -> Figures:
+    ) -> RenderInput:
         """Return the objects to render: propagated objects and proposals, each weighted by its presence alone.
 
         Proposals that are too weak to be born and objects that end in this frame are rendered, too. Otherwise the
@@ -262,8 +268,8 @@ class World(nn.Module):
         the frame.
         """
         new, sprite = discovered
-        proposed = figures(new, sprite, torch.ones_like(new.alive))
-        return figures(*propagated, entered).beside(proposed) if propagated else proposed
+        proposed = render_input(new, sprite, torch.ones_like(new.alive))
+        return render_input(*propagated, entered).beside(proposed) if propagated else proposed
 
     def grid(self, frame: tuple[int, int]) -> tuple[int, int]:
         """Return the rows and columns of cells of a frame (height, width)."""
@@ -272,4 +278,4 @@ class World(nn.Module):
 
 def read_ruler(channel: Float[Tensor, "*T B 1 H W"]) -> Float[Tensor, "*T B H"]:
     """Return the size of objects at each row, in multiples of the typical size, from the last channel of the frames."""
-    return FULL * channel[..., 0, :, 0]
+    return RULER_SCALE * channel[..., 0, :, 0]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.frame import TrackedFrame
 
 ROW = np.dtype([("id", "<i8"), ("frame", "<i8"), ("seconds", "<f8"), ("x", "<f8"), ("y", "<f8")])
 BLOCK = 2**17
@@ -24,7 +24,7 @@ Piece = tuple[int, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Life:
+class TrackSummary:
     """Summary of one track, from the first to the last frame in which the object was seen."""
 
     id: int
@@ -54,7 +54,7 @@ class ObjectPaths:
         self._filled = 0
         self._spilled = 0
 
-    def add(self, frame: SeenFrame) -> None:
+    def add(self, frame: TrackedFrame) -> None:
         """Add the objects of the next frame."""
         tracks = frame.tracks
         rows = np.empty(len(tracks), ROW)
@@ -89,7 +89,7 @@ class ObjectPaths:
             yield from _pieces(np.fromfile(self.spill, ROW, count=min(step, size - start), offset=offset))
 
 
-def life_of(number: int, pieces: Iterator[np.ndarray]) -> Life:
+def summarise_track(number: int, pieces: Iterator[np.ndarray]) -> TrackSummary:
     """Summarise a track from its rows."""
     first, last, frames, length = np.inf, -np.inf, 0, 0.0
     end = np.empty((0, 2))
@@ -99,7 +99,7 @@ def life_of(number: int, pieces: Iterator[np.ndarray]) -> Life:
         end = places[-1:]
         first, last = min(first, float(rows["seconds"][0])), float(rows["seconds"][-1])
         frames += len(rows)
-    return Life(number, first, last, frames, length, (float(end[0, 0]), float(end[0, 1])))
+    return TrackSummary(number, first, last, frames, length, (float(end[0, 0]), float(end[0, 1])))
 
 
 def _by_id(rows: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from scalor.outputs import rle
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.frame import TrackedFrame
 
 
 class CocoFile:
@@ -34,7 +34,7 @@ class CocoFile:
         self._file.write(f'{{"info": {info},\n"categories": {categories},\n"annotations": [')
         return self
 
-    def add(self, frame: SeenFrame) -> None:
+    def add(self, frame: TrackedFrame) -> None:
         """Write the image and the annotations of a frame, whose tracks must hold masks."""
         height, width = frame.tracks.size
         image = {"id": frame.index, "file_name": f"frame_{frame.index:06d}", "width": width, "height": height}

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from scalor.errors import without_extra
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.frame import TrackedFrame
 from scalor.tracks import Tracks, join_tracks
 from scalor.visual.colors import colors_of
 from scalor.visual.overlay import MASK_STRENGTH, TARGET_SIDE, overlay
@@ -32,7 +32,7 @@ class OverlayFilm:
         self._recent: deque[Tracks] = deque(maxlen=self.trails + 1)
         self._count = 0
 
-    def draw(self, frame: SeenFrame) -> UInt8[np.ndarray, "h w 3"]:
+    def draw(self, frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
         """Draw the next frame with its tracks."""
         tracks = frame.tracks
         # Trails are counted in tracked frames; with a stride, the original has more frames in between.
@@ -45,14 +45,14 @@ class OverlayFilm:
         return np.asarray(drawn)
 
 
-def label_picture(frame: SeenFrame) -> UInt8[np.ndarray, "h w 3"]:
+def label_picture(frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
     """Return every object's pixels in its colour on black, enlarged as `overlay` enlarges its pictures."""
     picture: np.ndarray = _palette(frame)[frame.owner]
     scale = max(1, round(TARGET_SIDE / max(picture.shape[:2])))
     return picture.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
-class Stills:
+class EvenSample:
     """A few pictures spread over a video of unknown length.
 
     When too many are held, every second one is dropped and the spacing is doubled.
@@ -95,12 +95,12 @@ def jpeg(picture: UInt8[np.ndarray, "h w 3"], widest: int) -> bytes:
     return file.getvalue()
 
 
-def _palette(frame: SeenFrame) -> UInt8[np.ndarray, "rows 3"]:
+def _palette(frame: TrackedFrame) -> UInt8[np.ndarray, "rows 3"]:
     """Return the colour of each value of `frame.owner`: black, then one per row."""
     return np.concatenate([np.zeros((1, 3), np.uint8), colors_of(frame.tracks.id)])
 
 
-def _tinted(frame: SeenFrame) -> UInt8[np.ndarray, "H W 3"]:
+def _tinted(frame: TrackedFrame) -> UInt8[np.ndarray, "H W 3"]:
     """Return the picture with each object's pixels blended with its colour."""
     picture = frame.picture.copy()
     shown = frame.owner > 0

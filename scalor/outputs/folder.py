@@ -16,10 +16,10 @@ from jaxtyping import UInt8
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing_together
 from scalor.health import Health
-from scalor.outputs.by_object import Life, ObjectPaths, life_of
+from scalor.outputs.by_object import ObjectPaths, TrackSummary, summarise_track
 from scalor.outputs.coco import CocoFile
-from scalor.outputs.films import OverlayFilm, Stills, jpeg, label_picture
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_picture
+from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.page import Report
 from scalor.outputs.pictures import Trajectories, draw_counts
 from scalor.outputs.tables import ParquetTable, TrackTables, mean_counts, write_napari
@@ -44,7 +44,7 @@ FILES = {
     "trajectories.png": "the paths of all objects over a picture of the scene",
 }
 """Every file that a result folder may hold, with the description that the report shows."""
-LONGEST = 10
+TABLE_TRACKS = 10
 """Number of tracks in the report's table of longest tracks."""
 EMBEDDED_WIDTH = 1280
 """Largest width, in pixels, of the trajectories picture inside the report."""
@@ -135,7 +135,7 @@ class ResultFolder:
             stack.push(self._finish)
             self._paths = ObjectPaths(partial / "rows")
             self._film = OverlayFilm(self.fps)
-            self._stills = Stills()
+            self._stills = EvenSample()
             self._frames = 0
             self._tables = stack.enter_context(TrackTables(partial))
             self._overlay = stack.enter_context(VideoWriter(partial / "overlay.mp4", self.fps))
@@ -174,7 +174,7 @@ class ResultFolder:
             files, ids count from 1. `tracks.frame` is ignored, because a model counts only the frames it was given.
         """
         self._check(picture, index, tracks)
-        frame = SeenFrame(picture, seconds, index, replace(tracks, id=tracks.id + 1, masks=self._masks_of(tracks)))
+        frame = TrackedFrame(picture, seconds, index, replace(tracks, id=tracks.id + 1, masks=self._masks_of(tracks)))
         if not self._frames:
             self._first_seconds = seconds
             self.scene = picture.copy() if self.scene is None else self.scene
@@ -253,17 +253,17 @@ class ResultFolder:
         placed = tuple(self.folder / name for name in files)
         self._summary = Summary(self.folder, self._frames, objects, self._paths.rows, placed)
 
-    def _follow(self, trajectories: Trajectories) -> tuple[int, list[Life]]:
+    def _follow(self, trajectories: Trajectories) -> tuple[int, list[TrackSummary]]:
         """Write and draw the paths of all objects in one pass; return their number and the longest tracks."""
         count = 0
 
-        def lives() -> Iterator[Life]:
+        def lives() -> Iterator[TrackSummary]:
             nonlocal count
             with open(self._partial / "tracks_napari.csv", "w") as file:
                 file.write("track_id,t,y,x\n")
                 for number, pieces in self._paths.objects():
                     count += 1
-                    yield life_of(number, trajectories.add(number, write_napari(file, pieces)))
+                    yield summarise_track(number, trajectories.add(number, write_napari(file, pieces)))
 
-        longest = nlargest(LONGEST, lives(), key=lambda life: (life.seconds, life.length))
+        longest = nlargest(TABLE_TRACKS, lives(), key=lambda life: (life.seconds, life.length))
         return count, longest

@@ -1,4 +1,4 @@
-"""`SeenFrame`: a frame of the video with its tracks, the input of every writer of results."""
+"""`TrackedFrame`: a frame of the video with its tracks, the input of every writer of results."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from scalor.tracks import Tracks
 
 
 @dataclass(frozen=True)
-class SeenFrame:
+class TrackedFrame:
     """One frame of the video with its tracks. As in result files, ids count from 1 and 0 is the background."""
 
     picture: UInt8[np.ndarray, "H W 3"]

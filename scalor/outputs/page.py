@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from scalor.health import Health
-from scalor.outputs.by_object import Life
+from scalor.outputs.by_object import TrackSummary
 from scalor.visual.colors import colors_of
 
 STYLE = """
@@ -79,7 +79,7 @@ class Report:
     """Number of objects, summed over frames."""
     seconds: tuple[float, float]
     """Times of the first and of the last frame."""
-    longest: Sequence[Life]
+    longest: Sequence[TrackSummary]
     stills: Sequence[tuple[float, bytes]]
     """Time in seconds and JPEG file of each picture."""
     trajectories: bytes

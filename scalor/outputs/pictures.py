@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from scalor.errors import without_extra
-from scalor.outputs.by_object import Life
+from scalor.outputs.by_object import TrackSummary
 from scalor.visual.colors import colors_of
 from scalor.visual.plots import Line, Panel, save_plot
 
@@ -56,7 +56,7 @@ class Trajectories:
         moved = (cells[1:] != cells[:-1]).any(axis=1)
         return points[np.concatenate([[True], moved[:-1], [True]])] if len(points) > 2 else points
 
-    def label(self, lives: Iterable[Life]) -> None:
+    def label(self, lives: Iterable[TrackSummary]) -> None:
         """Write the ids of these objects at the ends of their paths."""
         from PIL import ImageFont
 

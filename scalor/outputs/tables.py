@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.frame import TrackedFrame
 
 COLUMNS = ("frame", "seconds", "id", "x0", "y0", "x1", "y1", "x", "y", "confidence", "discovered")
 ROW_GROUP = 2**16
@@ -38,7 +38,7 @@ class TrackTables:
         self._counts.write("frame,seconds,objects\n")
         return self
 
-    def add(self, frame: SeenFrame) -> None:
+    def add(self, frame: TrackedFrame) -> None:
         tracks = frame.tracks
         self._counts.write(f"{frame.index},{frame.seconds:.4f},{len(tracks)}\n")
         for number, box, (x, y), presence, discovered in zip(
@@ -78,7 +78,7 @@ class ParquetTable:
         self._writer = import_module("pyarrow.parquet").ParquetWriter(self.path, self._schema)
         return self
 
-    def add(self, frame: SeenFrame) -> None:
+    def add(self, frame: TrackedFrame) -> None:
         tracks = frame.tracks
         values = [tracks.id, *tracks.box.T, *tracks.centre.T, tracks.presence, tracks.discovered]
         times = [np.full(len(tracks), frame.index), np.full(len(tracks), frame.seconds)]

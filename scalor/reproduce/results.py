@@ -15,7 +15,7 @@ from scalor.files import replacing
 from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting
 from scalor.reproduce.runs import differing_field
 from scalor.systems import config_from_dict
-from scalor.training.loop import TOGETHER
+from scalor.training.loop import MAX_CONCURRENT_RUNS
 
 Document = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Order:
     results: Path
     """Folder of the result files."""
     device: torch.device
-    together: int = TOGETHER
+    together: int = MAX_CONCURRENT_RUNS
     """Largest number of trainings that run in parallel."""
 
     def path(self, cell: Cell) -> Path:

@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from scalor.errors import InputError
-from scalor.still.light import USUAL, Light, Points, fit_light, in_light, points_of
-from scalor.still.resting import without_resting
+from scalor.still.light import IDENTITY_LIGHT, Light, Points, fit_light, in_light, points_of
+from scalor.still.resting import remove_resting
 from scalor.video import Video
 from scalor.video.resize import shrink, shrunken_size
 
@@ -33,11 +33,11 @@ MOST_BYTES = 2**27
 """Largest memory in bytes for the sampled frames, unless it holds fewer than FEWEST."""
 WIDEST = 640
 """Largest side in pixels of the reduced sampled frames that are kept for measurements."""
-PLENTY = 0.3
+MODE_SHARE = 0.3
 """Share of the frames that must show about the same value for that value to be common."""
 CROWDED = 0.3
 """Share of the frames that differ from the median of a pixel, above which another value may be more common."""
-CLEARLY = 0.05
+MODE_MARGIN = 0.05
 """Share of the frames by which another value must be more common than the median to replace it."""
 APART = 12
 """Largest difference, in levels out of 255, between values that are equal up to noise."""
@@ -48,7 +48,7 @@ LEAST_EPOCH = (6, 0.25)
 in the minority."""
 MOST_EPOCHS = 8
 """Largest number of epochs."""
-POOR = 0.75
+MIN_AGREEING = 0.75
 """Share of the pixels that agree with the lighting of an epoch, below which the other epochs are tried."""
 BETTER = 0.7
 """Largest ratio of the residual of another epoch to that of the current one for a change of epoch."""
@@ -108,7 +108,7 @@ class Background:
         height, width = pictures.shape[1:3]
         size = shrunken_size((height, width), min(1.0, WIDEST / max(height, width)))
         samples = [shrink(picture, size).copy() for picture in pictures]
-        return Background([without_resting(scene(part), part) for part in parts_in_one_light(pictures)], samples)
+        return Background([remove_resting(scene(part), part) for part in parts_in_one_light(pictures)], samples)
 
     @property
     def still(self) -> Picture:
@@ -140,9 +140,9 @@ class Background:
 
     def _fit(self, seen: Points) -> tuple[int, Light]:
         """Return the epoch that explains an image, and the lighting in it."""
-        epoch, before = (self.light.epoch, self.light.light) if self.light else (0, USUAL)
+        epoch, before = (self.light.epoch, self.light.light) if self.light else (0, IDENTITY_LIGHT)
         fits = {epoch: fit_light(seen, self._points[epoch], before)}
-        if fits[epoch].agreeing < POOR or self.light is None:
+        if fits[epoch].agreeing < MIN_AGREEING or self.light is None:
             others = {n: fit_light(seen, scene) for n, scene in enumerate(self._points) if n != epoch}
             best = min(others, key=lambda n: others[n].remainder, default=epoch)
             if best != epoch and others[best].remainder < BETTER * fits[epoch].remainder:
@@ -235,7 +235,7 @@ def scene(pictures: Pictures) -> Picture:
     for row in range(len(common)):  # row by row, because sorting makes copies
         values = pictures[:, row].reshape(len(pictures), -1)
         median = np.partition(values, middle, 0)[middle]
-        crowded = holders(values, median) < 1 - CROWDED
+        crowded = share_near(values, median) < 1 - CROWDED
         if crowded.any():
             median[crowded] = most_common(values[:, crowded], median[crowded])
         common[row] = median.reshape(common.shape[1:])
@@ -245,16 +245,16 @@ def scene(pictures: Pictures) -> Picture:
 def most_common(values: UInt8[np.ndarray, "N P"], median: UInt8[np.ndarray, " P"]) -> UInt8[np.ndarray, " P"]:
     """Return the most common value of each column, which is its median unless another value is clearly more common.
 
-    The other value is the middle of the narrowest range that holds a share of PLENTY of the values.
+    The other value is the middle of the narrowest range that holds a share of MODE_SHARE of the values.
     """
     ordered = np.sort(values, 0)
-    held = max(2, round(PLENTY * len(values)))
+    held = max(2, round(MODE_SHARE * len(values)))
     width = ordered[held - 1 :] - ordered[: len(values) - held + 1]
     dense: np.ndarray = ordered[width.argmin(0) + held // 2, np.arange(values.shape[1])]
-    return np.where(holders(values, dense) > holders(values, median) + CLEARLY, dense, median)
+    return np.where(share_near(values, dense) > share_near(values, median) + MODE_MARGIN, dense, median)
 
 
-def holders(values: UInt8[np.ndarray, "N P"], value: UInt8[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
+def share_near(values: UInt8[np.ndarray, "N P"], value: UInt8[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
     """Return the share of the values of each column that are within APART of a given value."""
     about: np.ndarray = (np.maximum(values, value) - np.minimum(values, value) <= APART).mean(0)
     return about

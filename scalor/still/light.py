@@ -82,7 +82,7 @@ class Light:
         return float((scene.mean(1) / 255 * self.gain + self.offset).mean())
 
 
-USUAL = Light()
+IDENTITY_LIGHT = Light()
 """The lighting of the background itself."""
 
 
@@ -93,7 +93,7 @@ def points_of(picture: UInt8[np.ndarray, "H W 3"]) -> Points:
     return np.ascontiguousarray(points, np.float32).reshape(3, -1)
 
 
-def fit_light(picture: Points, scene: Points, before: Light = USUAL) -> Light:
+def fit_light(picture: Points, scene: Points, before: Light = IDENTITY_LIGHT) -> Light:
     """Fit the lighting of an image, starting from the guess `before`.
 
     If too few pixels agree, return the guess itself.

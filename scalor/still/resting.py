@@ -32,7 +32,7 @@ LARGEST, SMALLEST = 4.0, 0.1
 part of the background."""
 
 
-def without_resting(scene: Picture, pictures: UInt8[np.ndarray, "N H W 3"]) -> Picture:
+def remove_resting(scene: Picture, pictures: UInt8[np.ndarray, "N H W 3"]) -> Picture:
     """Return the background without objects at rest if the scene is plain, else unchanged.
 
     The `pictures` are frames in the lighting of the background.

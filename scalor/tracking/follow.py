@@ -24,7 +24,7 @@ from scalor.nn.interface import Tracker
 from scalor.still.background import Background
 from scalor.still.foreground import ForegroundTest, to_floats
 from scalor.still.survey import Survey
-from scalor.tracking.identity import LAG, LIKELY, Identities, believable, without_doubles
+from scalor.tracking.identity import LAG, MIN_MEAN_PRESENCE, Identities, believable, merge_duplicates
 from scalor.tracking.lens import Lens
 from scalor.tracking.sharpening import Sharpener
 from scalor.tracking.view import VideoView, is_universal, lens_for
@@ -123,11 +123,12 @@ def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool =
     masks
         Also return the visible mask of each object.
     raw
-        Skip post-processing (`Tidy`). With post-processing, each frame is yielded up to `lag_for(view)` frames later.
+        Skip post-processing (`PostProcessor`). With post-processing, each frame is yielded up to `lag_for(view)` frames
+        later.
     """
     lens = lens_of(tracker, view)
-    tidy = None if raw else tidy_for(tracker, view, lens)
-    look = Look(view, lens)
+    tidy = None if raw else post_processor_for(tracker, view, lens)
+    look = FrameMaker(view, lens)
     shown: deque[Shown] = deque()
     undecided: deque[Shown] = deque()
 
@@ -170,7 +171,7 @@ class Shown(NamedTuple):
     brighter: float | None
 
 
-class Look:
+class FrameMaker:
     """Conversion of images to frames for a tracker, and comparison of each with the background."""
 
     def __init__(self, view: VideoView, lens: Lens) -> None:
@@ -201,7 +202,7 @@ class Look:
         return looked.frame
 
 
-class Tidy:
+class PostProcessor:
     """Post-processing for models of a still camera: duplicate removal, sharper boxes, long-term ids.
 
     It works frame by frame.
@@ -243,25 +244,25 @@ class Tidy:
                 if found is None
                 else Sharpener(still, object_size, corner, 1.0, found.test)
             )
-        likely, any_direction = (0.0, False) if found is None else (LIKELY, found.any_direction)
+        likely, any_direction = (0.0, False) if found is None else (MIN_MEAN_PRESENCE, found.any_direction)
         self.identities = Identities(object_size, lens.corners, lag, likely, any_direction, fps)
 
     def step(self, tracks: Tracks, picture: Picture) -> list[Tracks]:
         """Add the tracks of the next frame and return the frames that are decided by now."""
-        seen = self.without_doubles(tracks)
+        seen = self.merge_duplicates(tracks)
         if self.sharpen:
             x0, y0, x1, y1 = self.lens.corners
             behind = self.background.at(picture[y0:y1, x0:x1])
-            seen = self.without_doubles(self.sharpen(seen, picture, behind))
+            seen = self.merge_duplicates(self.sharpen(seen, picture, behind))
         return self.identities.step(self.believable(seen))
 
     def finish(self) -> list[Tracks]:
         """Return the remaining frames, after the end of the video."""
         return self.identities.finish()
 
-    def without_doubles(self, tracks: Tracks) -> Tracks:
+    def merge_duplicates(self, tracks: Tracks) -> Tracks:
         """Merge the tracks that show the same object."""
-        return without_doubles(tracks, self.usual(tracks))
+        return merge_duplicates(tracks, self.usual(tracks))
 
     def believable(self, tracks: Tracks) -> Tracks:
         """Return the tracks that are large enough to be objects and present enough for their shape.
@@ -290,7 +291,7 @@ def usual_sizes(
     return sizes
 
 
-def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:
+def post_processor_for(tracker: Streaming, view: VideoView, lens: Lens) -> PostProcessor | None:
     """Return the post-processing for a model of a still camera; None for other trackers, which need none."""
     if not (isinstance(tracker, SCALOR) and tracker.config.still):
         return None
@@ -298,7 +299,7 @@ def tidy_for(tracker: Streaming, view: VideoView, lens: Lens) -> Tidy | None:
     if size is None:
         return None
     found = view.found if is_universal(scene_of(tracker)) else None
-    return Tidy(size, lens, found, lag_for(view), view.steady.fps / view.video.selection.stride)
+    return PostProcessor(size, lens, found, lag_for(view), view.steady.fps / view.video.selection.stride)
 
 
 def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:

@@ -22,14 +22,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from scalor.boxes import box_ious
-from scalor.tracking.linking import Detections, Habits, Linker
+from scalor.tracking.linking import Detections, Linker, LinkerSettings
 from scalor.tracks import Tracks
 
-SAME_PLACE = 0.4
+DUPLICATE_IOU = 0.4
 """Smallest intersection over union of two boxes that count as one object."""
-INSIDE = 0.7
+DUPLICATE_COVER = 0.7
 """Two boxes also count as one object if they share more than this part of the smaller box."""
-HABITS = Habits(patience=20, reported=0, size_rate=0.3, shrink_rate=0.1, size_gate=1.2, missed_cost=0.05)
+SETTINGS = LinkerSettings(patience=20, reported=0, size_rate=0.3, shrink_rate=0.1, size_gate=1.2, missed_cost=0.05)
 """Settings of the linker."""
 PROOF, PROOF_SECONDS = 4, 0.3
 """Detections that confirm an object: at least PROOF, and as many as there are frames in PROOF_SECONDS (at most half the
@@ -38,12 +38,12 @@ LAG = 20
 """Frames between a frame and the one at which it is decided. It is as long as the linker waits for a hidden object."""
 PREDICTED_PRESENCE = 0.3
 """Presence reported for an interpolated box. It is lower than what models require of an object that they track."""
-BELIEVED, LIKELY = 0.45, 0.5
+MIN_PRESENCE, MIN_MEAN_PRESENCE = 0.45, 0.5
 """Smallest presence of a detection of typical shape, and smallest mean presence of a track."""
-PER_UNLIKE, TOLERATED, MOST_ASKED = 0.7, 0.3, 0.92
-"""Additional presence required of a box of unusual shape. Beyond a distance of TOLERATED, the required presence rises
-by PER_UNLIKE for each unit of distance, up to MOST_ASKED in all. The distance is that of the logarithms of height and
-width (`unlikeness`)."""
+PRESENCE_PER_DISTANCE, FREE_DISTANCE, MAX_PRESENCE_ASKED = 0.7, 0.3, 0.92
+"""Additional presence required of a box of unusual shape. Beyond a distance of FREE_DISTANCE, the required presence
+rises by PRESENCE_PER_DISTANCE for each unit of distance, up to MAX_PRESENCE_ASKED in all. The distance is that of the
+logarithms of height and width (`shape_distance`)."""
 
 
 class Identities:
@@ -77,12 +77,12 @@ class Identities:
         """
         x0, y0, x1, y1 = view
         self.corner = np.array([x0, y0, x0, y0])
-        habits = replace(HABITS, size_gate=math.inf) if any_direction else HABITS
+        habits = replace(SETTINGS, size_gate=math.inf) if any_direction else SETTINGS
         self.linker = Linker(object_size, (y1 - y0, x1 - x0), habits)
         self.lag, self.likely = lag, likely
         self.proof = max(PROOF, min(round(PROOF_SECONDS * fps), lag // 2))
         self.waiting: deque[Seen] = deque()
-        self.lives: dict[int, Life] = {}
+        self.lives: dict[int, TrackHistory] = {}
         self.reported = 0
         """Number of objects reported so far."""
 
@@ -100,7 +100,7 @@ class Identities:
             number = int(linked.id[track])
             row_of[number] = int(row)
             middle = (tracks.box[row, :2] + tracks.box[row, 2:]) / 2
-            life = self.lives.setdefault(number, Life())
+            life = self.lives.setdefault(number, TrackHistory())
             life.add(now, middle, linked.size[track], float(tracks.presence[row]))
             life.believed |= life.count >= min(self.proof, now + 1) and life.mean_presence >= self.likely
         self.waiting.append(Seen(now, packed(tracks), row_of))
@@ -149,7 +149,7 @@ class Identities:
 
 
 @dataclass
-class Life:
+class TrackHistory:
     """Detections of one object, as far back as they are needed."""
 
     times: list[int] = field(default_factory=list)
@@ -248,13 +248,13 @@ def believable(
     certainty
         How well the typical size is known, from 0 (not at all) to 1.
     """
-    unlike = unlikeness(tracks.box, usual, any_direction)
-    asked = BELIEVED + PER_UNLIKE * certainty * (unlike - TOLERATED).clip(min=0)
-    enough: np.ndarray = tracks.presence >= asked.clip(max=MOST_ASKED)
+    unlike = shape_distance(tracks.box, usual, any_direction)
+    asked = MIN_PRESENCE + PRESENCE_PER_DISTANCE * certainty * (unlike - FREE_DISTANCE).clip(min=0)
+    enough: np.ndarray = tracks.presence >= asked.clip(max=MAX_PRESENCE_ASKED)
     return enough
 
 
-def unlikeness(
+def shape_distance(
     box: Float[np.ndarray, "N 4"], usual: Float[np.ndarray, "N 2"], any_direction: bool
 ) -> Float[np.ndarray, " N"]:
     """Return how far the logarithms of width and height are from the typical ones.
@@ -269,7 +269,7 @@ def unlikeness(
     return away
 
 
-def without_doubles(tracks: Tracks, usual: Float[np.ndarray, "N 2"]) -> Tracks:
+def merge_duplicates(tracks: Tracks, usual: Float[np.ndarray, "N 2"]) -> Tracks:
     """Merge the tracks of a frame that show the same object.
 
     Tracks are given from old to new. Of those that show one object, the oldest is kept. It gets the box that is closest
@@ -293,7 +293,7 @@ def shown_objects(box: Float[np.ndarray, "N 4"]) -> Int[np.ndarray, " N"]:
     overlap = box_ious(box, box)
     area = (box[:, 2:] - box[:, :2]).prod(1)
     shared = overlap * (area[:, None] + area) / (1 + overlap)
-    together = (overlap >= SAME_PLACE) | (shared > INSIDE * np.minimum(area[:, None], area))
+    together = (overlap >= DUPLICATE_IOU) | (shared > DUPLICATE_COVER * np.minimum(area[:, None], area))
     shown = np.arange(len(box))
     for row in range(len(box)):
         older = np.flatnonzero(together[row, :row] & (shown[:row] == np.arange(row)))

@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from scalor.boxes import FLAT, FULL, Perspective, sizes_at
+from scalor.boxes import FLAT, RULER_SCALE, Perspective, sizes_at
 from scalor.still.background import Background
 from scalor.tracks import Tracks
-from scalor.video.resize import shrink, shrunken_size, strengthen
+from scalor.video.resize import amplify_difference, shrink, shrunken_size
 from scalor.video.sources import Picture
 
 
@@ -61,10 +61,10 @@ class Lens:
 
     @cached_property
     def ruler(self) -> Float[Tensor, "1 h 1"]:
-        """Relative size of objects at each row of a frame, divided by `FULL`, for models of a still camera."""
+        """Relative size of objects at each row of a frame, divided by `RULER_SCALE`, for models of a still camera."""
         rows = self.seen[0] + -self.seen[0] % self.cell[0]
         sizes = sizes_at(np.arange(rows) + 0.5, self.seen[0], self.perspective)
-        return torch.from_numpy(sizes / FULL).float()[None, :, None]
+        return torch.from_numpy(sizes / RULER_SCALE).float()[None, :, None]
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -78,16 +78,16 @@ class Lens:
         """
         return self.look(picture).frame
 
-    def look(self, picture: Picture) -> "Looked":
+    def look(self, picture: Picture) -> "LensOutput":
         """Return the model's frame for a full image, with the images it is made of."""
         x0, y0, x1, y1 = self.corners
         small = shrink(picture[y0:y1, x0:x1], self.seen)
         if self.behind is None:
-            return Looked(self._frame(small), small, None)
+            return LensOutput(self._frame(small), small, None)
         empty = self.behind.at(small)
-        seen = self._frame(strengthen(small, empty, self.contrast))
+        seen = self._frame(amplify_difference(small, empty, self.contrast))
         frame = torch.cat([seen, self._frame(empty), self.ruler.expand(1, *seen.shape[1:])])
-        return Looked(frame, small, empty)
+        return LensOutput(frame, small, empty)
 
     def to_original(self, tracks: Tracks) -> Tracks:
         """Return tracks in pixels of the full image, without those whose centre lies in the padding."""
@@ -107,7 +107,7 @@ class Lens:
         (x0, y0, x1, y1), (height, width) = self.corners, self.seen
         drawn = (frame[:, :height, :width].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).cpu().numpy()
         if self.behind is not None:
-            drawn = strengthen(drawn, self.behind.still, 1 / self.contrast)
+            drawn = amplify_difference(drawn, self.behind.still, 1 / self.contrast)
         whole = around.copy()
         whole[y0:y1, x0:x1] = shrink(drawn, (y1 - y0, x1 - x0))
         return whole
@@ -119,7 +119,7 @@ class Lens:
         return pad(frame, (0, beside, 0, below), mode="replicate") if below or beside else frame
 
 
-class Looked(NamedTuple):
+class LensOutput(NamedTuple):
     """A model's frame, and the images it is made of."""
 
     frame: Float[Tensor, "C h w"]

@@ -25,16 +25,16 @@ COLOUR_WEIGHT = 3.0
 SIZE_WEIGHT = 0.5
 """Cost of a size difference by a factor of e, in sizes of an object. It applies where sizes are compared."""
 MOST_MISSED = 10
-"""Frames without a detection beyond which the cost of a track does not rise (`Habits.missed_cost`)."""
+"""Frames without a detection beyond which the cost of a track does not rise (`LinkerSettings.missed_cost`)."""
 PATIENCE = 2
 """Frames that a track survives without a detection, where nothing hides objects for long."""
 EARLY = 5
 """Frames after which one more detection is required to confirm a track, at the start of a video."""
-SEEN_NOISE = 0.05
+POSITION_NOISE = 0.05
 """Standard deviation of the error of a detected centre."""
-SHOVE = 0.01
+VELOCITY_NOISE = 0.01
 """Standard deviation of the change of velocity in one frame."""
-FIRST_SPEED = 0.2
+FIRST_VELOCITY_NOISE = 0.2
 """Standard deviation of a track's velocity before its second detection."""
 
 Motion = Float[np.ndarray, "K 2 2"]
@@ -53,7 +53,7 @@ class Detections(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Habits:
+class LinkerSettings:
     """Settings of a linker: when a track is confirmed, reported and ended."""
 
     patience: int
@@ -75,7 +75,7 @@ class Habits:
 
 
 @dataclass(frozen=True)
-class Followed:
+class TrackStates:
     """The state of K tracks, in the order of their ids."""
 
     id: Int[np.ndarray, " K"]
@@ -101,14 +101,14 @@ class Followed:
     def box(self) -> Float[np.ndarray, "K 4"]:
         return np.concatenate([self.centre - self.size / 2, self.centre + self.size / 2], 1)
 
-    def select(self, rows: Shaped[np.ndarray, "..."]) -> "Followed":
-        return Followed(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+    def select(self, rows: Shaped[np.ndarray, "..."]) -> "TrackStates":
+        return TrackStates(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
 class Linker:
     """Linker of the detections of one video whose frames have the given height and width."""
 
-    def __init__(self, object_size: tuple[float, float], frame: tuple[int, int], habits: Habits) -> None:
+    def __init__(self, object_size: tuple[float, float], frame: tuple[int, int], habits: LinkerSettings) -> None:
         self.habits = habits
         self.unit = math.sqrt(object_size[0] * object_size[1])
         self.frame = np.array(frame[::-1], dtype=float)
@@ -116,17 +116,17 @@ class Linker:
         nothing = Detections(np.zeros((0, 4)), np.zeros((0, 3)))
         self.followed = self.begin(nothing, np.zeros(0, int))
 
-    def step(self, found: Detections) -> Followed:
+    def step(self, found: Detections) -> TrackStates:
         """Add the detections of a frame and return all tracks.
 
         Tracks with `missed` above 0 are predicted, not detected.
         """
-        motion, spread = predict(self.followed.motion, self.followed.spread, SHOVE * self.unit)
+        motion, spread = predict(self.followed.motion, self.followed.spread, VELOCITY_NOISE * self.unit)
         partner = self.partners(motion, found)
         old = self.go_on(motion, spread, found, partner)
         new = self.begin(found, np.setdiff1d(np.arange(len(found.box)), partner))
-        columns = (np.concatenate([getattr(part, field.name) for part in (old, new)]) for field in fields(Followed))
-        self.followed = Followed(*columns)
+        columns = (np.concatenate([getattr(part, field.name) for part in (old, new)]) for field in fields(TrackStates))
+        self.followed = TrackStates(*columns)
         self.frames += 1
         return self.followed
 
@@ -136,11 +136,11 @@ class Linker:
         enough: np.ndarray = self.followed.sightings >= asked
         return enough
 
-    def reported(self) -> Followed:
+    def reported(self) -> TrackStates:
         """Return the tracks to report; those that are `new` are reported for the first time."""
-        return self.followed.select(self.to_tell())
+        return self.followed.select(self.reportable())
 
-    def to_tell(self) -> Bool[np.ndarray, " K"]:
+    def reportable(self) -> Bool[np.ndarray, " K"]:
         """Return which tracks are confirmed and have a recent detection.
 
         A track that may have left the view is reported for at most one frame without a detection.
@@ -153,7 +153,7 @@ class Linker:
 
     def expected(self) -> Float[np.ndarray, "K 4"]:
         """Return the boxes of the confirmed tracks, predicted for the next frame."""
-        motion, spread = predict(self.followed.motion, self.followed.spread, SHOVE * self.unit)
+        motion, spread = predict(self.followed.motion, self.followed.spread, VELOCITY_NOISE * self.unit)
         return replace(self.followed, motion=motion, spread=spread).select(self.proven()).box
 
     def partners(self, motion: Motion, found: Detections) -> Int[np.ndarray, " K"]:
@@ -170,28 +170,28 @@ class Linker:
         cost += self.habits.missed_cost * self.followed.missed.clip(max=MOST_MISSED)[:, None]
         return assign(np.where(allowed, cost, np.inf))
 
-    def go_on(self, motion: Motion, spread: Spread, found: Detections, partner: Int[np.ndarray, " K"]) -> Followed:
+    def go_on(self, motion: Motion, spread: Spread, found: Detections, partner: Int[np.ndarray, " K"]) -> TrackStates:
         """Return the tracks updated with their detections, without those that end."""
         before, seen = self.followed, partner >= 0
         box, colour = found.box[partner[seen]], found.colour[partner[seen]]
         size, tint = before.size.copy(), before.colour.copy()
-        motion[seen], spread[seen] = update(motion[seen], spread[seen], centres(box), SEEN_NOISE * self.unit)
+        motion[seen], spread[seen] = update(motion[seen], spread[seen], centres(box), POSITION_NOISE * self.unit)
         grown = box[:, 2:] - box[:, :2] - size[seen]
         slowly = self.habits.size_rate if self.habits.shrink_rate is None else self.habits.shrink_rate
         size[seen] += np.where(grown > 0, self.habits.size_rate, slowly) * grown
         tint[seen] += self.habits.size_rate * (colour - tint[seen])
         missed = np.where(seen, 0, before.missed + 1)
-        new = before.new & ~self.to_tell()
+        new = before.new & ~self.reportable()
         in_view = ((motion[:, :, 0] >= 0) & (motion[:, :, 0] <= self.frame)).all(1)
-        after = Followed(before.id, motion, spread, size, tint, missed, before.sightings + seen, partner, new)
+        after = TrackStates(before.id, motion, spread, size, tint, missed, before.sightings + seen, partner, new)
         return after.select(seen | ((missed <= self.habits.patience) & in_view))
 
-    def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> Followed:
+    def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> TrackStates:
         """Return new tracks that begin with these rows of the detections."""
         box = found.box[rows]
         self.begun += len(rows)
-        first = np.diag([SEEN_NOISE * self.unit, FIRST_SPEED * self.unit]) ** 2
-        return Followed(
+        first = np.diag([POSITION_NOISE * self.unit, FIRST_VELOCITY_NOISE * self.unit]) ** 2
+        return TrackStates(
             id=np.arange(self.begun - len(rows), self.begun),
             motion=np.stack([centres(box), np.zeros((len(rows), 2))], -1),
             spread=np.tile(first, (len(rows), 1, 1)),

@@ -15,16 +15,16 @@ from scipy import ndimage
 
 from scalor.still import foreground
 from scalor.tracks import Tracks
-from scalor.video.resize import strengthen
+from scalor.video.resize import amplify_difference
 from scalor.video.sources import Picture
 
-AROUND = 0.2
+MARGIN = 0.2
 """Margin around a box in which its object may lie, as a share of the box's sides."""
-PIECE = 0.1
+MIN_PIECE = 0.1
 """Smallest area of a connected component that is part of an object, as a share of the largest component."""
-NOTHING, LITTLE = 0.05, 0.15
-"""Foreground shares of a box below which the box is dropped (NOTHING) or left unchanged (LITTLE)."""
-THIN = 0.05
+DROP_SHARE, KEEP_SHARE = 0.05, 0.15
+"""Foreground shares of a box below which the box is dropped (DROP_SHARE) or left unchanged (KEEP_SHARE)."""
+THIN_SHARE = 0.05
 """Rows and columns in which the object fills at most this share of the box's width or height lie outside its box."""
 
 
@@ -74,19 +74,19 @@ class Sharpener:
         (x, y), (height, width) = self.corner, self.still.shape[:2]
         usual = background is None or background is self.still
         behind = self.still if background is None else background
-        seen = self.coarsened(strengthen(picture[y : y + height, x : x + width], behind, self.contrast))
+        seen = self.coarsened(amplify_difference(picture[y : y + height, x : x + width], behind, self.contrast))
         scene = self.scene if usual else self.coarsened(behind)
         size = (self.object_size[0] / self.coarse, self.object_size[1] / self.coarse)
         outside = foreground.close(self.test(seen, scene), size)
         shift = np.array([x, y, x, y])
         box = (tracks.box - shift) / self.coarse
-        tight = [tightened(row, box, outside) for row in range(len(box))]
+        tight = [refine_box(row, box, outside) for row in range(len(box))]
         shown = np.array([one is not None for one in tight])
         sharp = np.array([one for one in tight if one is not None]).reshape(-1, 4)
         return replace(tracks.select(shown), box=sharp * self.coarse + shift)
 
 
-def tightened(
+def refine_box(
     row: int, boxes: Float[np.ndarray, "N 4"], outside: Bool[np.ndarray, "H W"]
 ) -> Float[np.ndarray, " 4"] | None:
     """Return one box refined to the foreground near it, or None if there is almost none.
@@ -96,8 +96,8 @@ def tightened(
     box: np.ndarray = boxes[row]
     side = np.maximum(box[2:] - box[:2], 1)
     height, width = outside.shape
-    x0, y0 = np.clip(box[:2] - AROUND * side, 0, (width, height)).astype(int)
-    x1, y1 = np.clip(np.ceil(box[2:] + AROUND * side), 0, (width, height)).astype(int)
+    x0, y0 = np.clip(box[:2] - MARGIN * side, 0, (width, height)).astype(int)
+    x1, y1 = np.clip(np.ceil(box[2:] + MARGIN * side), 0, (width, height)).astype(int)
     window = outside[y0:y1, x0:x1]
     if window.size == 0:
         return None
@@ -108,13 +108,13 @@ def tightened(
     mine = window & np.all([distance(other, x, y) >= own for other in boxes[beside]], axis=0)
     labels, _ = ndimage.label(mine)
     areas: Int[np.ndarray, " M"] = np.bincount(labels.ravel())[1:]
-    large = np.append(False, areas >= PIECE * areas.max(initial=0))[labels]
-    columns = np.flatnonzero(large.sum(0) > THIN * side[1])
-    rows = np.flatnonzero(large.sum(1) > THIN * side[0])
+    large = np.append(False, areas >= MIN_PIECE * areas.max(initial=0))[labels]
+    columns = np.flatnonzero(large.sum(0) > THIN_SHARE * side[1])
+    rows = np.flatnonzero(large.sum(1) > THIN_SHARE * side[0])
     share = large.sum() / side.prod()
-    if share < NOTHING:
+    if share < DROP_SHARE:
         return None
-    if share < LITTLE or len(columns) == 0 or len(rows) == 0:
+    if share < KEEP_SHARE or len(columns) == 0 or len(rows) == 0:
         return box
     return np.array([x0 + columns[0], y0 + rows[0], x0 + columns[-1] + 1, y0 + rows[-1] + 1], float)
 

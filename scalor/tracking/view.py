@@ -22,26 +22,26 @@ from scalor.video.reading import Video
 from scalor.video.resize import shrunken_size
 from scalor.video.sources import Frame, Picture
 
-TYPICAL_SIDE = 14.0
+TARGET_SIDE = 14.0
 """Side in pixels of a typical object as universal weights see it. They can represent objects of half to twice that
 size."""
-MOST_ASPECT = 1.6
+MAX_ASPECT = 1.6
 """Largest ratio of the longer to the shorter side of a typical object as universal weights see it. A larger ratio is
 scaled down to this one."""
-SMALLEST_SIDE = 8.0
+MIN_SIDE = 8.0
 """Objects whose shorter side has fewer pixels are enlarged to this; larger objects are never enlarged."""
-MOST_PIXELS = 500_000
+MAX_PIXELS = 500_000
 """Largest number of pixels in a frame for universal weights; more would be slow."""
-STRENGTH, MOST_CONTRAST = 0.3, 8.0
+STRENGTH, MAX_CONTRAST = 0.3, 8.0
 """Desired difference of objects from the background, as a share of full brightness, and the largest amplification used
 to reach it."""
-SMALLEST_CHECKED = 96
+MIN_CHECKED_SIDE = 96
 """Smallest side in pixels of images in which camera motion can be distinguished from object motion."""
-SPARSER = 4
+CLIP_DENSITY_RATIO = 4
 """Factor by which objects are sparser in full frames than in training clips, which are cropped around objects."""
-SPARE_SLOTS, SLOTS_PER_OBJECT, MOST_SLOTS = 24, 3.0, 1024
+SPARE_SLOTS, SLOTS_PER_OBJECT, MAX_SLOTS = 24, 3.0, 1024
 """Slots for universal weights: SPARE_SLOTS, plus SLOTS_PER_OBJECT for each object counted in a frame, up to
-MOST_SLOTS."""
+MAX_SLOTS."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def look_at(video: Video, object_size: tuple[float, float] | None = None, camera
     """
     if len(list(islice(video, 2))) < 2:
         return VideoView(video, video, None, None, None)
-    checked = camera_may_move and min(video.size) >= SMALLEST_CHECKED and find_spec("cv2")
+    checked = camera_may_move and min(video.size) >= MIN_CHECKED_SIDE and find_spec("cv2")
     steady, motion = video, None
     with ThreadPoolExecutor(1) as beside:
         # Both take seconds. Few cameras move, so the background for a still camera is estimated at the same time.
@@ -167,12 +167,12 @@ def resolution(scene: SceneConfig, video: Video) -> float:
 def universal_scale(found: Survey | None, size: tuple[int, int]) -> tuple[float, float]:
     """Return the vertical scale, and the ratio of horizontal to vertical scale, for universal weights."""
     if found is None:
-        return min(1.0, math.sqrt(MOST_PIXELS / math.prod(size))), 1.0
+        return min(1.0, math.sqrt(MAX_PIXELS / math.prod(size))), 1.0
     height, width = found.object_size
-    aspect = min(max(height / width, 1 / MOST_ASPECT), MOST_ASPECT)
-    down, across = TYPICAL_SIDE * math.sqrt(aspect) / height, TYPICAL_SIDE / math.sqrt(aspect) / width
-    enlarged = max(1.0, SMALLEST_SIDE / min(height, width))
-    room = math.sqrt(MOST_PIXELS / math.prod(size))
+    aspect = min(max(height / width, 1 / MAX_ASPECT), MAX_ASPECT)
+    down, across = TARGET_SIDE * math.sqrt(aspect) / height, TARGET_SIDE / math.sqrt(aspect) / width
+    enlarged = max(1.0, MIN_SIDE / min(height, width))
+    room = math.sqrt(MAX_PIXELS / math.prod(size))
     shrink = min(1.0, enlarged / max(down, across), room / math.sqrt(down * across))
     return round(down * shrink, 4), round(across / down, 4)
 
@@ -181,15 +181,15 @@ def universal_contrast(found: Survey | None) -> float:
     """Return the amplification of differences from the background that makes faint objects visible."""
     if found is None or found.strength <= 0:
         return 1.0
-    return round(min(MOST_CONTRAST, max(1.0, STRENGTH / found.strength)), 2)
+    return round(min(MAX_CONTRAST, max(1.0, STRENGTH / found.strength)), 2)
 
 
 def slots_for(view: VideoView, model: ModelConfig, scene: SceneConfig) -> int | None:
     """Return the number of slots for a whole video, or None for the number that the weights were trained with."""
     if is_universal(scene):
         objects = 0.0 if view.found is None else view.found.objects
-        return min(MOST_SLOTS, SPARE_SLOTS + math.ceil(SLOTS_PER_OBJECT * objects))
+        return min(MAX_SLOTS, SPARE_SLOTS + math.ceil(SLOTS_PER_OBJECT * objects))
     if scene.kind != "footage":
         return None
     seen = shrunken_size(view.steady.size, scene.scale * resolution(scene, view.steady), scene.stretch)
-    return math.ceil(model.slots * max(1.0, math.prod(seen) / math.prod(scene.frame) / SPARSER))
+    return math.ceil(model.slots * max(1.0, math.prod(seen) / math.prod(scene.frame) / CLIP_DENSITY_RATIO))

@@ -13,7 +13,7 @@ from torch import Tensor
 from scalor import checkpoint
 from scalor.config import Config, SystemConfig
 from scalor.errors import InputError
-from scalor.files import alone_in, open_folder
+from scalor.files import folder_lock, open_folder
 from scalor.training.step import TrainingStep
 
 USUAL_NORM = f"{checkpoint.STATE}usual_norm"
@@ -60,7 +60,7 @@ def alone_in_all(folders: Sequence[Path]) -> Iterator[None]:
     """Lock the folders against training by other processes inside the block."""
     with ExitStack() as stack:
         for folder in folders:
-            stack.enter_context(alone_in(folder))
+            stack.enter_context(folder_lock(folder))
         yield
 
 

@@ -3,7 +3,7 @@
 from scalor.config import Config, ModelConfig, SystemConfig, TrainConfig
 from scalor.nn.schedule import anneals
 
-PATIENCE = 1_000
+FIRST_WARNING_STEP = 1_000
 """Steps before the first warning. Until then the model may still recover by itself."""
 FEW_FRAMES = 4
 """Sequences with fewer frames are allowed a larger share of discovered objects.
@@ -18,7 +18,7 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
     `step` is the number of steps done. Only SCALOR is checked.
     """
     model = config.model
-    if step < PATIENCE or not isinstance(model, ModelConfig):
+    if step < FIRST_WARNING_STEP or not isinstance(model, ModelConfig):
         return []
     found = []
     fewest = max(0.3, 0.1 * config.scene.objects[0])
@@ -37,7 +37,7 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
             f"propagation collapse: {metrics['discovered']:.2f} of {metrics['objects']:.2f} objects a frame are found "
             "anew instead of followed. Remedies: start again with more steps of single frames first in train.lengths "
             f"(now {config.train.lengths}) or, if objects were followed before, with "
-            f"{against_large_gradients(config.train)}; leave model.rejection and model.attention on."
+            f"{gradient_remedy(config.train)}; leave model.rejection and model.attention on."
         )
     settled = begun >= config.train.presence_prior[2]  # before, the prior may expect objects where there are none
     if settled and metrics["turned_away"] > 0.05:
@@ -53,6 +53,6 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
     return found
 
 
-def against_large_gradients(train: TrainConfig) -> str:
+def gradient_remedy(train: TrainConfig) -> str:
     """Return a remedy against a few very large gradients, which can end a training."""
     return f"another train.seed (now {train.seed})" if train.clip_object else "train.clip_object 3 (now 0)"

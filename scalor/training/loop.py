@@ -29,9 +29,9 @@ from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
 from scalor.training.warming import warming
 
-BAD_STEPS = 50
+MAX_BAD_STEPS = 50
 """Number of consecutive steps without a finite gradient that ends a run."""
-EVALUATED = (
+LOGGED_METRICS = (
     *("strict_mota", "paper_mota", "iou_mota", "propagation_rate", "discoveries_per_clip", "count_mae", "mse"),
 )
 """Metrics that an evaluation during training logs, besides the step and the seconds of training so far.
@@ -40,11 +40,11 @@ Systems without objects log only the last one.
 """
 
 
-TOGETHER = 8
+MAX_CONCURRENT_RUNS = 8
 """Default number of runs trained at the same time."""
-AHEAD = 2
+MAX_QUEUED_STEPS = 2
 """Largest number of steps of a run that are queued on a GPU."""
-SHORTLY = 1e-4
+POLL_SECONDS = 1e-4
 """Seconds to wait before asking again whether a step has finished."""
 
 
@@ -69,14 +69,14 @@ class TrainingResult:
     """Number of the signal that ended the training early, or None."""
 
 
-class NotBegun(NamedTuple):
+class NotStarted(NamedTuple):
     """A training that did not begin, because a stop signal came first."""
 
     stopped: int
     """Number of the signal."""
 
 
-Outcome = TrainingResult | NotBegun | InputError
+Outcome = TrainingResult | NotStarted | InputError
 
 
 def make_scenes(config: Config[SystemConfig], split: str, device: torch.device) -> Scenes:
@@ -96,7 +96,11 @@ def train(
 
 
 def train_together(
-    jobs: Sequence[Job], device: torch.device, resume: bool = False, quiet: bool = False, together: int = TOGETHER
+    jobs: Sequence[Job],
+    device: torch.device,
+    resume: bool = False,
+    quiet: bool = False,
+    together: int = MAX_CONCURRENT_RUNS,
 ) -> list[Outcome]:
     """Train several runs at the same time, at most `together` at once. Each gives exactly the result it gives alone.
 
@@ -135,10 +139,10 @@ def train_together(
                     outcomes[place] = ended
                     del live[place]  # frees what the run held on the device, except its model
             if stop:
-                outcomes |= {place: NotBegun(stop[0]) for place in waiting}
+                outcomes |= {place: NotStarted(stop[0]) for place in waiting}
                 waiting.clear()
             if not free:
-                time.sleep(SHORTLY)
+                time.sleep(POLL_SECONDS)
     if device.type == "cuda":
         torch.cuda.synchronize(device)  # the caller does not know the streams of the models
     return [outcomes[place] for place in range(len(jobs))]
@@ -184,8 +188,8 @@ Training = Generator[None, None, TrainingResult]
 class Lane:
     """One of several runs trained at the same time.
 
-    On a GPU it has its own stream, and at most AHEAD of its steps are queued: the host must not wait for one run while
-    another one could go on.
+    On a GPU it has its own stream, and at most MAX_QUEUED_STEPS of its steps are queued: the host must not wait for one
+    run while another one could go on.
     """
 
     def __init__(
@@ -211,7 +215,7 @@ class Lane:
         """Return whether another step may be queued."""
         while self.asked and self.asked[0].query():
             self.asked.popleft()
-        return len(self.asked) < AHEAD
+        return len(self.asked) < MAX_QUEUED_STEPS
 
     def advance(self) -> TrainingResult | InputError | None:
         """Run one step. Return the result or the error if the run has ended, otherwise None."""
@@ -252,9 +256,9 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
                 if sentence.split(":")[0] not in warned:
                     warned.add(sentence.split(":")[0])
                     tqdm.write(f"warning: {run.label}{sentence}", file=sys.stderr)
-            if float(step.bad_in_a_row) >= BAD_STEPS:
+            if float(step.bad_in_a_row) >= MAX_BAD_STEPS:
                 raise InputError(
-                    f"train.learning_rate is {config.train.learning_rate}: the last {BAD_STEPS} steps had no "
+                    f"train.learning_rate is {config.train.learning_rate}: the last {MAX_BAD_STEPS} steps had no "
                     f"finite gradient, so training ended at step {done}; lower it and go on with --resume "
                     "from the last good checkpoint."
                 )
@@ -290,7 +294,7 @@ def evaluate(run: Run, log: Log, now: History) -> None:
             run.step.model, config, config.train.evaluate_clips, observe=config.test.length, quiet=True
         ).to_dict()
         seconds = math.nan if now.seconds is None else now.seconds
-        figures = {name: measured[name] for name in EVALUATED if name in measured}
+        figures = {name: measured[name] for name in LOGGED_METRICS if name in measured}
         log.write({"step": now.step, "seconds": seconds, **figures})
 
 

@@ -27,7 +27,7 @@ from scalor.nn.interface import Annealed, Model
 from scalor.nn.records import copied, tensors
 from scalor.nn.schedule import Anneals
 
-HABIT = 0.02
+NORM_EMA_RATE = 0.02
 """Weight of the newest gradient norm in the usual norm, an exponential moving average (geometric)."""
 
 
@@ -136,16 +136,16 @@ class TrainingStep:
             loss.backward()
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
-        largest = self.largest_norm()
+        largest = self.max_norm()
         torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp(max=1))
         skipped = 1 - torch.isfinite(norm).float()
         if learn:
             self.update(skipped)
-            self.get_used_to(torch.where(norm.isfinite(), torch.minimum(norm, largest), norm))
+            self.update_norm_ema(torch.where(norm.isfinite(), torch.minimum(norm, largest), norm))
             self.bad_in_a_row.copy_((self.bad_in_a_row + 1) * skipped)
         self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
 
-    def largest_norm(self) -> Tensor:
+    def max_norm(self) -> Tensor:
         """Return the norm to which longer gradients are clipped.
 
         It is `train.clip_norm` or, if smaller, `train.clip_usual` times the usual norm. Gradients far above the usual
@@ -158,13 +158,13 @@ class TrainingStep:
         usual = torch.where(self.usual_norm > 0, train.clip_usual * self.usual_norm, fixed)
         return torch.minimum(usual, fixed)
 
-    def get_used_to(self, norm: Tensor) -> None:
+    def update_norm_ema(self, norm: Tensor) -> None:
         """Update the usual norm, an exponential moving average (geometric) of the norms.
 
         Norms that are not finite are ignored.
         """
         usual = torch.where(self.usual_norm > 0, self.usual_norm, norm)
-        usual = usual * (norm / usual) ** HABIT
+        usual = usual * (norm / usual) ** NORM_EMA_RATE
         self.usual_norm.copy_(torch.where(usual.isfinite(), usual, self.usual_norm))
 
     def update(self, skipped: Tensor) -> None:

@@ -20,7 +20,7 @@ from scalor import systems
 from scalor.config import Config, SceneConfig, TrainConfig
 from scalor.systems import config_from_dict
 
-SIX_MINUTES = 360
+COMPILE_TIMEOUT_S = 360
 """Seconds to wait for compilation, which normally takes less. After them the training begins and compiles by itself."""
 
 
@@ -40,7 +40,7 @@ def warming(
         return
     if not quiet:
         tqdm.write(f"compiling for {len(different)} trainings, side by side", file=sys.stderr)
-    latest = time.monotonic() + SIX_MINUTES
+    latest = time.monotonic() + COMPILE_TIMEOUT_S
     running: dict[str, subprocess.Popen[str]] = {}
 
     def warm(place: int) -> bool:
@@ -57,7 +57,7 @@ def warming(
             process.wait()
 
 
-def wait_for_warmth(configs: Sequence[Config[Any]], device: torch.device) -> None:
+def wait_until_compiled(configs: Sequence[Config[Any]], device: torch.device) -> None:
     """Fill the compiler's cache for all configs and wait until it is done, with no training meanwhile."""
     with warming(configs, device) as warm:
         while not all(map(warm, range(len(configs)))):

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from scalor.errors import InputError
-from scalor.video.sources import Picture, Stills, no_frames
+from scalor.video.sources import IndexedSource, Picture, no_frames
 
 Values = Callable[[int], np.ndarray]
 """A function that returns the values of a frame, given its number."""
 
 
-def open_array(path: Path, fps: float) -> Stills:
+def open_array(path: Path, fps: float) -> IndexedSource:
     """Open a .npy or .npz file as a video; raise InputError for values or shapes that cannot be a video."""
     with _explained(path):
         member = _member(path) if path.suffix.lower() == ".npz" else None
@@ -47,7 +47,7 @@ def open_array(path: Path, fps: float) -> Stills:
             yield picture
 
     size = (shape[1], shape[2]) if colour_last else (shape[2], shape[3])
-    return Stills(str(path), size, fps, shape[0], pictures)
+    return IndexedSource(str(path), size, fps, shape[0], pictures)
 
 
 def _to_picture(values: np.ndarray, index: int, path: Path) -> Picture:

@@ -22,15 +22,15 @@ from jaxtyping import Int32
 
 from scalor.errors import InputError
 from scalor.video.pixels import over_black
-from scalor.video.selection import TINY, Selection
+from scalor.video.selection import TIME_TOLERANCE_S, Selection
 from scalor.video.sources import Frame, Picture, check_size, no_frames
 
-STEPS_BACK = (0, 2, 10, 60)
+SEEK_BACK_SECONDS = (0, 2, 10, 60)
 """Seconds before the wanted time to seek to, tried in this order.
 
 Some formats find a key frame only near the given time, not before it, so earlier times are tried.
 """
-UNTIL_KEY = 600
+MAX_FRAMES_TO_KEY = 600
 """Largest number of frames or packets read after a seek in search of a key frame.
 
 If every seek fails to find one, the video is decoded from its start.
@@ -102,7 +102,7 @@ class Container:
                 target = time if selection.is_before(key) or selection.is_after(key) or key <= now else key
                 if frames is None or key > now:
                     frames = self._from(target)
-                found = dropwhile(lambda frame: self._seconds(frame, 0) < target - TINY, frames)  # noqa: B023
+                found = dropwhile(lambda frame: self._seconds(frame, 0) < target - TIME_TOLERANCE_S, frames)  # noqa: B023
                 for _ in range(run):
                     frame = next(found, None)
                     if frame is None or (frame.height, frame.width) != self._coded_size:
@@ -136,14 +136,14 @@ class Container:
 
     def _from(self, start: float) -> Iterator[VideoFrame]:
         """Yield frames from a key frame at or before `start` seconds on, or from the first frame if none is found."""
-        for back in STEPS_BACK:
+        for back in SEEK_BACK_SECONDS:
             if self._zero is None or start <= back:
                 break
             with self._opened() as (container, stream):
                 frames, head = _decoded(container, stream), None
                 with suppress(av.FFmpegError):
                     container.seek(self._stamp(start - back), stream=stream)
-                    head = next((frame for frame in islice(frames, UNTIL_KEY) if frame.key_frame), None)
+                    head = next((frame for frame in islice(frames, MAX_FRAMES_TO_KEY) if frame.key_frame), None)
                 if head is not None and head.pts is not None and head.pts <= self._stamp(start):
                     yield head
                     yield from frames
@@ -185,7 +185,7 @@ class Container:
         if self._zero is None:
             return None
         container.seek(self._stamp(time), stream=stream)
-        packets = islice(container.demux(stream), UNTIL_KEY)
+        packets = islice(container.demux(stream), MAX_FRAMES_TO_KEY)
         stamps = (packet.pts for packet in packets if packet.is_keyframe and packet.pts is not None)
         stamp = next(stamps, None)
         return None if stamp is None else (stamp - self._zero) * self._tick

@@ -16,7 +16,7 @@ from PIL import Image, ImageOps
 
 from scalor.errors import InputError
 from scalor.video.pixels import Levels, measure_levels, over_black
-from scalor.video.sources import Picture, Stills, check_size
+from scalor.video.sources import IndexedSource, Picture, check_size
 
 DESCRIPTION = 270
 """The TIFF tag in which ImageJ writes how many images there are."""
@@ -29,7 +29,7 @@ Load = Callable[[int], Image.Image]
 Opening = Callable[[], AbstractContextManager[Load]]
 
 
-def open_images(files: Sequence[Path], name: str, fps: float) -> Stills:
+def open_images(files: Sequence[Path], name: str, fps: float) -> IndexedSource:
     """Open a video whose frames are the files, in the given order."""
 
     def load(index: int) -> Image.Image:
@@ -42,7 +42,7 @@ def open_images(files: Sequence[Path], name: str, fps: float) -> Stills:
     return _stills(lambda: nullcontext(load), len(files), name, fps)
 
 
-def open_pages(path: Path, fps: float) -> Stills:
+def open_pages(path: Path, fps: float) -> IndexedSource:
     """Open a video whose frames are the pages of one file; the first page's duration, if any, is used for all."""
     with _explained(str(path)), Image.open(path) as image:
         # A photograph may hold more pictures, but those are only previews.
@@ -72,7 +72,7 @@ def open_pages(path: Path, fps: float) -> Stills:
     return _stills(opened, count, str(path), 1000 / milliseconds if milliseconds else fps)
 
 
-def _stills(opened: Opening, count: int, name: str, fps: float) -> Stills:
+def _stills(opened: Opening, count: int, name: str, fps: float) -> IndexedSource:
     """Return a video of `count` images; measure the levels first if the images are deep."""
     with opened() as load:
         head = load(0)
@@ -96,7 +96,7 @@ def _stills(opened: Opening, count: int, name: str, fps: float) -> Stills:
 
             yield picture
 
-    return Stills(name, size, fps, count, pictures)
+    return IndexedSource(name, size, fps, count, pictures)
 
 
 def _is_deep(image: Image.Image) -> bool:

@@ -26,7 +26,7 @@ from scalor.video.sources import Frame, Picture, Source
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm", ".pnm")
 KINDS = "a video file, a folder of images, a pattern such as 'frames/*.png', a TIFF stack or a .npy or .npz file"
-WORTH_SEEKING = 4
+MIN_SEEK_RATIO = 4
 """A sample is read by seeking if it takes fewer than one in this many frames; otherwise all frames are decoded."""
 
 
@@ -103,7 +103,7 @@ class Video:
         every = replace(self.selection, stride=1)
         known = self._source.count
         numbers = range(0) if known is None else every.numbers(known, self.fps)
-        if len(numbers) > WORTH_SEEKING * count:
+        if len(numbers) > MIN_SEEK_RATIO * count:
             # One frame from the middle half of each of `count` equal intervals, so no frame is taken twice.
             places = (np.arange(count) + np.random.default_rng(seed).uniform(0.25, 0.75, count)) / count
             times = (numbers[0] + places * len(numbers)) / self.fps
@@ -122,7 +122,7 @@ class Video:
         every = replace(self.selection, stride=1)
         known = self._source.count
         numbers = range(0) if known is None else every.numbers(known, self.fps)
-        if len(numbers) > WORTH_SEEKING * count * run:
+        if len(numbers) > MIN_SEEK_RATIO * count * run:
             times = [numbers[int((place + 0.5) / count * (len(numbers) - run))] / self.fps for place in range(count)]
             pictures = [self._cropped(picture) for picture in self._source.near(times, every, run)]
             if len(pictures) == count * run:

@@ -23,7 +23,7 @@ def shrink(picture: Picture, size: tuple[int, int]) -> UInt8[np.ndarray, "h w 3"
     return shrunken
 
 
-def strengthen(picture: Picture, still: Picture, contrast: float) -> Picture:
+def amplify_difference(picture: Picture, still: Picture, contrast: float) -> Picture:
     """Return the picture with its difference from the background `still` multiplied by `contrast`."""
     if contrast == 1:
         return picture

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from scalor.errors import InputError
 
-TINY = 1e-6
+TIME_TOLERANCE_S = 1e-6
 """Tolerance for comparing times, in seconds. It makes 0.3 s mean frame 3 at ten frames per second."""
 
 
@@ -39,16 +39,16 @@ class Selection:
 
     def is_before(self, seconds: float) -> bool:
         """Return whether a frame at this time lies before the start."""
-        return self.start is not None and seconds < self.start - TINY
+        return self.start is not None and seconds < self.start - TIME_TOLERANCE_S
 
     def is_after(self, seconds: float) -> bool:
         """Return whether a frame at this time, and so every later one, lies at or after the end."""
-        return self.end is not None and seconds >= self.end - TINY
+        return self.end is not None and seconds >= self.end - TIME_TOLERANCE_S
 
     def numbers(self, count: int, fps: float) -> range:
         """Return the numbers of the selected frames in a video of `count` frames at a constant rate."""
-        first = 0 if self.start is None else math.ceil((self.start - TINY) * fps)
-        last = count if self.end is None else min(count, math.ceil((self.end - TINY) * fps))
+        first = 0 if self.start is None else math.ceil((self.start - TIME_TOLERANCE_S) * fps)
+        last = count if self.end is None else min(count, math.ceil((self.end - TIME_TOLERANCE_S) * fps))
         return range(max(0, first), last, self.stride)
 
     def check_region(self, size: tuple[int, int], name: str) -> None:

@@ -56,7 +56,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Stills:
+class IndexedSource:
     """A source of single pictures at a constant rate that can be read in any order, by number."""
 
     name: str

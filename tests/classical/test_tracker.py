@@ -11,7 +11,7 @@ import torch
 from scalor import InputError
 from scalor.classical.detecting import DETECTORS
 from scalor.classical.particles import trackpy_tracks
-from scalor.classical.tracker import HABITS, ClassicalTracker, evaluate, named
+from scalor.classical.tracker import LINKER_SETTINGS, ClassicalTracker, evaluate, named
 from scalor.config import SceneConfig
 from scalor.data.scenes import Scenes
 from scalor.evaluation import evaluate_tracks
@@ -88,7 +88,7 @@ def test_an_object_that_blinks_is_still_reported_where_that_is_the_rule() -> Non
         tracks = tracker(way).track(frames)
         assert np.unique(tracks.id).tolist() == [0]
         blink = tracks.frame == 4
-        assert blink.sum() == HABITS[way].reported
+        assert blink.sum() == LINKER_SETTINGS[way].reported
         assert (tracks.presence[blink] < 1).all()
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from video.clips import write_container
 
 import scalor
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.tables import TrackTables
 from scalor.video import write_video
 from scalor.visual import save_png
@@ -355,7 +355,7 @@ def test_a_disk_that_fills_up_while_tracking(
     assert say("track", videos["npy"], "--weights", "run", "--out", "out").code == 0
     add = TrackTables.add
 
-    def full(self: TrackTables, frame: SeenFrame) -> None:
+    def full(self: TrackTables, frame: TrackedFrame) -> None:
         if frame.index == 3:
             raise OSError(errno.ENOSPC, "No space left on device")
         add(self, frame)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from scalor.boxes import FULL
+from scalor.boxes import RULER_SCALE
 from scalor.config import SceneConfig
 from scalor.data.footage import Footage, Frames
 from scalor.data.scenes import Scenes
@@ -69,7 +69,7 @@ def test_zoom_one_leaves_every_pixel_as_it_is(config: SceneConfig) -> None:
 @pytest.mark.parametrize("zoom", [1.0, 1.4])
 def test_a_clip_knows_how_large_objects_are_at_each_row(config: SceneConfig, zoom: float) -> None:
     clips = Scenes(replace(config, perspective=(0.5, 2.0), zoom=zoom), seed=0).clips(0, 100).frames
-    rows, ruler = clips[:, 0, 1, :, 0] * 255, clips[:, 0, 6] * FULL
+    rows, ruler = clips[:, 0, 1, :, 0] * 255, clips[:, 0, 6] * RULER_SCALE
     assert torch.equal(ruler, ruler[..., :1].expand_as(ruler))
     zoomed = 1 / rows.diff(dim=1).median(1).values[:, None]
     expected = zoomed * (0.5 + 1.5 * (rows.floor() + 0.5) / ROWS)

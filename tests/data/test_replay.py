@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from scalor import SCALOR
-from scalor.boxes import FULL
+from scalor.boxes import RULER_SCALE
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip
 from scalor.data.replay import KEY, PICTURE, PLACES, STRIDE, TRACKS, Replay, read_paths, windows
@@ -258,7 +258,7 @@ def test_with_the_empty_scene_given_a_clip_is_the_same_clip(station: Path) -> No
     given = Scenes(replace(SCENE, still=True), 0).clips(0, 4)
     assert given.frames.shape == (4, 6, 7, 64, 64)
     same(clip, Clip(given.colours, given.truth))
-    assert (given.frames[:, :, 6] == 1 / FULL).all()
+    assert (given.frames[:, :, 6] == 1 / RULER_SCALE).all()
 
 
 def test_the_scene_given_is_empty_and_found_in_frames_alone(station: Path, monkeypatch: pytest.MonkeyPatch) -> None:

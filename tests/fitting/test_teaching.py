@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scalor.config import SceneConfig
 from scalor.data.footage import HIDDEN, NOBODY, SEEN, UNSEEN, Footage, Frames, Labels
 from scalor.fitting import teaching
-from scalor.fitting.choosing import Choice, choose
+from scalor.fitting.choosing import ScratchOptions, choose
 from scalor.fitting.teaching import Row, columns_of, keep_and_label, labels_of, stretches_of
 from scalor.tracking.view import look_at
 from scalor.tracks import Tracks
@@ -134,7 +134,7 @@ class Following:
 def test_frames_are_kept_with_labels_where_something_is_found(finds: bool, tmp_path: Path) -> None:
     view = look_at(open_video(walking_boxes(tmp_path / "film.npy", (16, 8), frames=60)))
     assert view.found is not None
-    config = choose(view.found, Choice((16, 8), 0.5, 1), view.video.size, 60, "footage.npz")
+    config = choose(view.found, ScratchOptions((16, 8), 0.5, 1), view.video.size, 60, "footage.npz")
     tracker = Following([np.array([10.0, 20, 18, 36])] if finds else [])
     kept = keep_and_label(view, config, tracker, quiet=True)  # type: ignore[arg-type]
     assert len(kept.frames) == 60

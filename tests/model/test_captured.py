@@ -6,12 +6,12 @@ from torch import Tensor
 
 from scalor.baselines.sqair import SQAIR, Scene, SQAIRConfig
 from scalor.model.captured import copied, follow_frames, tensors
-from scalor.model.scalor import Kept
+from scalor.model.scalor import TrackingState
 from scalor.model.sighting import Sighting
 
 from .worlds import squares, tiny_model
 
-Records = Kept | Scene | Sighting
+Records = TrackingState | Scene | Sighting
 
 
 def records() -> dict[str, Records]:
@@ -39,7 +39,7 @@ def test_a_copy_is_the_same_record_and_shares_no_memory(name: str) -> None:
 def test_what_is_no_tensor_is_kept_as_it_is() -> None:
     with torch.inference_mode():
         kept = records()["scalor"]
-        assert isinstance(kept, Kept)
+        assert isinstance(kept, TrackingState)
         assert copied(kept).state.fresh == kept.state.fresh
         sighting = records()["sighting"]
         assert isinstance(sighting, Sighting)

@@ -8,7 +8,7 @@ from scalor.model.decoders import GlimpseDecoder, Sprite
 
 
 def untrained(faint: float, monkeypatch: pytest.MonkeyPatch) -> Sprite:
-    monkeypatch.setattr(decoders, "FAINT", faint)
+    monkeypatch.setattr(decoders, "INITIAL_MASK_SHIFT", faint)
     torch.manual_seed(0)
     sprite: Sprite = GlimpseDecoder(what=16, glimpse=16)(torch.randn(4, 8, 16))
     return sprite

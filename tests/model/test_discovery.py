@@ -6,7 +6,7 @@ from torch import Tensor
 
 from scalor.kernels import paste
 from scalor.model.decoders import Sprite
-from scalor.model.discovery import SIBLING_OVERLAP, Discovery
+from scalor.model.discovery import DUPLICATE_COVER, Discovery
 from scalor.model.geometry import corners
 from scalor.nn.distributions import Mode
 
@@ -104,8 +104,8 @@ def test_siblings_are_told_by_the_pixels_of_their_masks() -> None:
         on = paste(mask[b][:, None], fine * where[b][:, None], canvas)[:, 0] > 0.5
         for j in range(1, count):
             share = (on[j] & on[:j].any(0)).sum() / on[j].sum()
-            if abs(share - SIBLING_OVERLAP) > 0.05:  # pixels of a glimpse are coarse
-                assert bool(doubled[b, j]) is bool(share > SIBLING_OVERLAP)
+            if abs(share - DUPLICATE_COVER) > 0.05:  # pixels of a glimpse are coarse
+                assert bool(doubled[b, j]) is bool(share > DUPLICATE_COVER)
 
 
 @pytest.mark.parametrize("siblings", [True, False])

@@ -12,7 +12,7 @@ from scalor.data.scenes import Scenes
 from scalor.model.lesson import LESSON_TERMS, at_frame, bind, ious, owners, teach
 from scalor.model.scalor import SCALOR
 from scalor.model.state import Roster
-from scalor.model.world import Seen
+from scalor.model.world import PosteriorStep
 from scalor.nn.distributions import Mode
 
 MODEL = ModelConfig(
@@ -27,7 +27,7 @@ def model() -> SCALOR:
     return SCALOR(MODEL)
 
 
-def seen_clip(model: SCALOR) -> tuple[list[Seen], Tensor, Truth]:
+def seen_clip(model: SCALOR) -> tuple[list[PosteriorStep], Tensor, Truth]:
     clip = Scenes(SCENE, seed=0).clips(0, 5)
     return model.elbo(clip.frames, Mode()).seen, clip.frames, clip.truth
 
@@ -74,7 +74,7 @@ def test_a_slot_belongs_to_the_object_that_it_was_born_on_until_it_is_far_away(m
     box = torch.tensor([[[2.0, 2, 12, 12], [18, 18, 28, 28], [40, 40, 50, 50]]]).expand(5, 3, 4)
     targets = [t._replace(box=box, visible=torch.ones(5, 3), there=torch.ones(5, 3) > 0) for t in targets]
 
-    def state(one: Seen, where: list[list[float]], ids: list[int], new: list[bool]) -> Seen:
+    def state(one: PosteriorStep, where: list[list[float]], ids: list[int], new: list[bool]) -> PosteriorStep:
         old = one.state
         slots = torch.tensor(where).expand(5, 4, 4)
         return one._replace(

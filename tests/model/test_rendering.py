@@ -8,7 +8,7 @@ from torch import Tensor
 
 from scalor.model import rendering
 from scalor.model.decoders import Sprite
-from scalor.model.rendering import Foreground, compose, figures
+from scalor.model.rendering import Foreground, compose, render_input
 from scalor.model.sighting import visible_masks
 from scalor.model.state import ObjectState
 
@@ -19,11 +19,11 @@ FRAME = (20, 28)
 
 
 def draw(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Foreground:
-    return rendering.draw(figures(objects, sprite), frame)
+    return rendering.draw(render_input(objects, sprite), frame)
 
 
 def coverage(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Tensor:
-    return rendering.coverage(figures(objects, sprite), frame)
+    return rendering.coverage(render_input(objects, sprite), frame)
 
 
 def at_depth(objects: ObjectState, depth: Tensor) -> ObjectState:
@@ -115,7 +115,7 @@ def test_nearness_weighs_by_the_sigmoid_of_minus_depth() -> None:
 
 
 def test_room_for_more_objects_changes_nothing() -> None:
-    shown = figures(random_objects(2, 5, FRAME), random_sprite(2, 5))
+    shown = render_input(random_objects(2, 5, FRAME), random_sprite(2, 5))
     wider = shown.padded(9)
     assert wider.where.shape == (2, 9, 4)
     drawn, again = rendering.draw(shown, FRAME), rendering.draw(wider, FRAME)
@@ -181,6 +181,6 @@ def test_a_pixel_covered_twice_asks_for_no_more_and_no_less_cover() -> None:
 def test_a_pixel_shows_an_object_whose_mask_covers_more_than_half_of_it(opacity: float, seen: bool) -> None:
     objects, sprite = all_alive(random_objects(1, 1, (32, 32))), random_sprite(1, 1)
     objects = replace(objects, where=torch.tensor([[[16.0, 16.0, 16.0, 16.0]]]), presence=torch.ones(1, 1, 1))
-    masks = visible_masks(figures(objects, sprite._replace(mask=torch.full_like(sprite.mask, opacity))), (32, 32))
+    masks = visible_masks(render_input(objects, sprite._replace(mask=torch.full_like(sprite.mask, opacity))), (32, 32))
     assert bool(masks[0, 0, 14:18, 14:18].all()) == seen
     assert bool(masks.any()) == seen

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from scalor.boxes import FULL
+from scalor.boxes import RULER_SCALE
 from scalor.config import ModelConfig
 from scalor.errors import InputError
 from scalor.model.geometry import at_row
@@ -24,7 +24,7 @@ def before(scene: torch.Tensor, frames: int = 3) -> torch.Tensor:
     """[1, T, 7, H, W]: squares that drift over a scene, the scene, and a ruler by which all are of typical size."""
     drawn = squares(frames)
     seen = torch.where(drawn.amax(2, keepdim=True) > 0, drawn, scene)
-    return torch.cat([seen, scene.expand_as(seen), torch.full_like(seen[:, :, :1], 1 / FULL)], 2)
+    return torch.cat([seen, scene.expand_as(seen), torch.full_like(seen[:, :, :1], 1 / RULER_SCALE)], 2)
 
 
 def test_where_nothing_is_found_the_picture_is_the_scene() -> None:
@@ -42,7 +42,7 @@ def test_the_bound_charges_for_the_frame_and_not_for_the_scene() -> None:
     with torch.no_grad():
         model.discovery.heads.bias[0] = -20
         model.discovery.heads.weight[0] = 0
-    empty = torch.cat([scene, scene, torch.ones(1, 32, 32) / FULL])[None, None].expand(1, 3, -1, -1, -1)
+    empty = torch.cat([scene, scene, torch.ones(1, 32, 32) / RULER_SCALE])[None, None].expand(1, 3, -1, -1, -1)
     explained = model.elbo(empty, Mode())
     assert float(explained.activity.squared_error) == pytest.approx(0, abs=1e-6)
     plain = SCALOR(tiny_config())
@@ -76,7 +76,7 @@ def test_the_scene_is_given_or_modelled_but_not_both() -> None:
 def ruled(video: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
     """The same frames with another ruler, a size for each row."""
     frames = video.clone()
-    frames[:, :, 6] = sizes[:, None] / FULL
+    frames[:, :, 6] = sizes[:, None] / RULER_SCALE
     return frames
 
 

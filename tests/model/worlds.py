@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.model.decoders import Sprite
-from scalor.model.elbo import Explained, explain
+from scalor.model.elbo import ElboResult, explain
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, SceneState
-from scalor.model.world import Seen
+from scalor.model.world import PosteriorStep
 from scalor.nn.distributions import Estimator, Mode
 from scalor.tracks import Tracks
 
@@ -179,7 +179,9 @@ def per_frame(tracks: Tracks, frames: int) -> list[int]:
     return [int((tracks.frame == t).sum()) for t in range(frames)]
 
 
-def look(model: SCALOR, state: SceneState, image: Tensor, estimator: Estimator | None = None) -> tuple[Seen, Explained]:
+def look(
+    model: SCALOR, state: SceneState, image: Tensor, estimator: Estimator | None = None
+) -> tuple[PosteriorStep, ElboResult]:
     """One frame [B, 3, H, W], as if nothing were remembered but the state."""
     clips, estimator = len(image), estimator or Mode()
     (view,), _ = model.look(image[None], model.no_memory(clips, (image.shape[-2], image.shape[-1]), image))

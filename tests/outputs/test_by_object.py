@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalor.outputs.by_object import ObjectPaths, life_of
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.by_object import ObjectPaths, summarise_track
+from scalor.outputs.frame import TrackedFrame
 from scalor.tracks import Tracks
 
 EMPTY = np.zeros((4, 4, 3), np.uint8)
 
 
-def frame(index: int, ids: list[int]) -> SeenFrame:
+def frame(index: int, ids: list[int]) -> TrackedFrame:
     """Object i is at x = i + frame / 100, y = frame."""
     x0 = np.array(ids) + index / 100
     box = np.stack([x0 - 1, np.full(len(ids), index - 2.0), x0 + 1, np.full(len(ids), index + 2.0)], axis=1)
     none = np.zeros(len(ids), int)
     tracks = Tracks(none, none, np.array(ids, int), box.reshape(-1, 4), none + 1.0, none > 0, (4, 4))
-    return SeenFrame(EMPTY, index / 10, index, tracks)
+    return TrackedFrame(EMPTY, index / 10, index, tracks)
 
 
 @settings(max_examples=60, deadline=None)
@@ -48,7 +48,7 @@ def test_a_life_is_the_same_in_however_many_pieces_it_comes(block: int, tmp_path
     paths = ObjectPaths(tmp_path / "rows", block)
     for index in (3, 4, 9, 20):
         paths.add(frame(index, [2, 5]))
-    lives = [life_of(number, pieces) for number, pieces in paths.objects()]
+    lives = [summarise_track(number, pieces) for number, pieces in paths.objects()]
     assert [life.id for life in lives] == [2, 5]
     for life in lives:
         assert (life.first, life.last, life.frames) == (0.3, 2.0, 4)

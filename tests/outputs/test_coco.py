@@ -8,14 +8,14 @@ import numpy as np
 
 from scalor.outputs import rle
 from scalor.outputs.coco import CocoFile
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.frame import TrackedFrame
 from tests.outputs.stories import SIZE, Shot, shots
 
 
 def write(path: Path, video: list[Shot]) -> dict[str, list[dict[str, object]]]:
     with CocoFile(path, {"video": 'a "quoted" name.mp4', "frames": 3}) as file:
         for shot in video:
-            file.add(SeenFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1)))
+            file.add(TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1)))
     assert sorted(path.parent.iterdir()) == [path]
     document: dict[str, list[dict[str, object]]] = json.loads(path.read_text())
     return document

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalor.outputs.films import OverlayFilm, Stills, label_picture
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.films import EvenSample, OverlayFilm, label_picture
+from scalor.outputs.frame import TrackedFrame
 from scalor.tracks import join_tracks
 from scalor.visual import colors_of, overlay
 from tests.outputs.stories import Shot, shots
 
 
-def seen(shot: Shot) -> SeenFrame:
-    return SeenFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1))
+def seen(shot: Shot) -> TrackedFrame:
+    return TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1))
 
 
 def test_a_film_drawn_frame_by_frame_is_the_film_drawn_at_once() -> None:
@@ -47,7 +47,7 @@ def test_a_label_picture_shows_each_object_in_its_colour_on_black() -> None:
 
 @pytest.mark.parametrize("count", [1, 5, 6, 7, 12, 13, 24, 25, 100, 997])
 def test_stills_are_spread_over_a_video_of_any_length(count: int) -> None:
-    stills = Stills()
+    stills = EvenSample()
     for t in range(count):
         stills.add(np.zeros((2, 2, 3), np.uint8), float(t))
     seconds = [when for when, _ in stills.chosen()]

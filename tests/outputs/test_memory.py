@@ -15,8 +15,8 @@ import pytest
 from scalor.outputs import ResultFolder
 from scalor.outputs.by_object import ObjectPaths
 from scalor.outputs.coco import CocoFile
-from scalor.outputs.films import Stills
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.films import EvenSample
+from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.tables import TrackTables
 from scalor.outputs.tiff import LabelTiff
 from scalor.visual.overlay import number_bitmap
@@ -34,15 +34,15 @@ def held() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def again_and_again(count: int) -> Iterator[SeenFrame]:
+def again_and_again(count: int) -> Iterator[TrackedFrame]:
     """The same frames over and over, numbered on."""
     some = [(shot, replace(shot.tracks, id=shot.tracks.id + 1)) for shot in shots(60, masks=True)][20:]
     for index in range(count):
         shot, tracks = some[index % len(some)]
-        yield SeenFrame(shot.picture, index / 25, index, tracks)
+        yield TrackedFrame(shot.picture, index / 25, index, tracks)
 
 
-Add = Callable[[SeenFrame], None]
+Add = Callable[[TrackedFrame], None]
 
 
 def tables(folder: Path, stack: ExitStack) -> tuple[Add, list[Any]]:
@@ -65,7 +65,7 @@ def paths(folder: Path, stack: ExitStack) -> tuple[Add, list[Any]]:
 
 
 def stills(folder: Path, stack: ExitStack) -> tuple[Add, list[Any]]:
-    made, picture = Stills(), np.zeros((4, 4, 3), np.uint8)
+    made, picture = EvenSample(), np.zeros((4, 4, 3), np.uint8)
     return lambda frame: made.add(picture, frame.seconds), []
 
 

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from scalor.outputs.by_object import Life
+from scalor.outputs.by_object import TrackSummary
 from scalor.outputs.page import Report, clock
 
 REPORT = Report(
@@ -16,7 +16,7 @@ REPORT = Report(
     objects=31,
     rows=6000,
     seconds=(2.0, 50.0),
-    longest=[Life(4, 2.0, 49.5, 1180, 1234.5, (3, 4)), Life(9, 3723.0, 3724.0, 5, 0.2, (3, 4))],
+    longest=[TrackSummary(4, 2.0, 49.5, 1180, 1234.5, (3, 4)), TrackSummary(9, 3723.0, 3724.0, 5, 0.2, (3, 4))],
     stills=[(2.0, b"jpeg"), (26.0, b"jpeg")],
     trajectories=b"jpeg",
     counts=b"png",

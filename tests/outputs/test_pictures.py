@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalor.outputs.by_object import ROW, Life
+from scalor.outputs.by_object import ROW, TrackSummary
 from scalor.outputs.pictures import Trajectories, draw_counts
 from scalor.visual import colors_of
 
@@ -49,7 +49,7 @@ def test_an_object_seen_once_is_a_dot_and_ids_stay_in_the_picture() -> None:
     assert len(list(trajectories.add(7, [rows(np.array([79.9]), np.array([59.9]))]))) == 1
     assert near(trajectories.picture(), 7).any()
     before = near(trajectories.picture(), 7).sum()
-    trajectories.label([Life(7, 0, 0, 1, 0, (79.9, 59.9))])
+    trajectories.label([TrackSummary(7, 0, 0, 1, 0, (79.9, 59.9))])
     assert near(trajectories.picture(), 7).sum() > before + 20
 
 

@@ -12,14 +12,16 @@ import pytest
 
 from scalor.evaluation.motchallenge import read_boxes
 from scalor.outputs import tables
-from scalor.outputs.frame import SeenFrame
+from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.tables import COLUMNS, ParquetTable, TrackTables, mean_counts
 from scalor.tracks import join_tracks
 from tests.outputs.stories import shots
 
 
-def frames() -> list[SeenFrame]:
-    return [SeenFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1)) for shot in shots(30, stride=2, first=7)]
+def frames() -> list[TrackedFrame]:
+    return [
+        TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1)) for shot in shots(30, stride=2, first=7)
+    ]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalor.still.light import USUAL, Light, fit_light, in_light, points_of
+from scalor.still.light import IDENTITY_LIGHT, Light, fit_light, in_light, points_of
 
 from .films import street
 
@@ -52,7 +52,7 @@ def test_a_light_and_its_inverse_are_the_usual_light() -> None:
 
 
 def test_a_table_has_the_colours_of_a_light() -> None:
-    np.testing.assert_array_equal(USUAL.table(), np.tile(np.arange(256), (3, 1)))
+    np.testing.assert_array_equal(IDENTITY_LIGHT.table(), np.tile(np.arange(256), (3, 1)))
     table = Light((1.0, 2.0, 0.5), (0.2, 0.0, 0.0)).table()
     assert table[:, 100].tolist() == [151, 200, 50]
     assert table[:, 255].tolist() == [255, 255, 128]

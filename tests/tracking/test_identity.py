@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalor.tracking.identity import (
-    BELIEVED,
     LAG,
-    LIKELY,
-    MOST_ASKED,
+    MAX_PRESENCE_ASKED,
+    MIN_MEAN_PRESENCE,
+    MIN_PRESENCE,
     PREDICTED_PRESENCE,
     PROOF,
     Identities,
     believable,
+    merge_duplicates,
     shown_objects,
-    without_doubles,
 )
 from scalor.tracks import Tracks
 
@@ -54,7 +54,7 @@ def keeper(size: tuple[float, float] = WALKER) -> Identities:
 
 
 def undoubled(seen: Tracks) -> Tracks:
-    return without_doubles(seen, np.tile(np.array(WALKER[::-1]), (len(seen), 1)))
+    return merge_duplicates(seen, np.tile(np.array(WALKER[::-1]), (len(seen), 1)))
 
 
 def decided(identities: Identities, video: Iterable[Tracks]) -> list[Tracks]:
@@ -145,8 +145,8 @@ def test_a_long_thing_that_turns_at_once_keeps_its_id_where_things_lie_in_any_di
 
 
 def test_a_track_that_the_model_doubts_is_not_reported() -> None:
-    doubted = [replace(tracks((0, 100.0 + t, 100.0)), presence=np.array([LIKELY - 0.05])) for t in range(30)]
-    for likely, objects in ((LIKELY, 0), (0.0, 1)):
+    doubted = [replace(tracks((0, 100.0 + t, 100.0)), presence=np.array([MIN_MEAN_PRESENCE - 0.05])) for t in range(30)]
+    for likely, objects in ((MIN_MEAN_PRESENCE, 0), (0.0, 1)):
         identities = Identities(WALKER, (0, 0, FRAME[1], FRAME[0]), likely=likely)
         assert [len(now) for now in decided(identities, doubted)] == [objects] * 30
 
@@ -154,10 +154,10 @@ def test_a_track_that_the_model_doubts_is_not_reported() -> None:
 @pytest.mark.parametrize(
     ("size", "presence", "any_direction", "certainty", "believed"),
     [
-        (WALKER, BELIEVED, False, 1.0, True),
-        (WALKER, BELIEVED - 0.01, False, 1.0, False),
+        (WALKER, MIN_PRESENCE, False, 1.0, True),
+        (WALKER, MIN_PRESENCE - 0.01, False, 1.0, False),
         ((20.0, 70.0), 0.75, False, 1.0, False),  # tape that flutters before walkers
-        ((20.0, 70.0), MOST_ASKED, False, 1.0, True),  # sure enough, whatever the shape
+        ((20.0, 70.0), MAX_PRESENCE_ASKED, False, 1.0, True),  # sure enough, whatever the shape
         ((20.0, 70.0), 0.5, False, 0.0, True),  # nobody knows the typical shape
         (WALKER[::-1], 0.5, True, 1.0, True),  # a fish that has turned
         (WALKER[::-1], 0.5, False, 1.0, False),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalor.boxes import FULL
+from scalor.boxes import RULER_SCALE
 from scalor.still.background import Background
 from scalor.tracking.lens import Lens
 from scalor.tracks import Tracks
@@ -89,12 +89,12 @@ def test_the_empty_scene_goes_with_every_frame(picture: np.ndarray) -> None:
     frame = Lens((13, 22), cell=(8, 8), background=Background([255 - picture])).to_frame(picture)
     assert frame.shape == (7, 16, 24)
     np.testing.assert_allclose((frame[:3] + frame[3:6]).numpy(), 1, atol=1e-6)
-    assert (frame[6] == 1 / FULL).all()
+    assert (frame[6] == 1 / RULER_SCALE).all()
 
 
 def test_the_ruler_goes_from_edge_to_edge_of_the_region(picture: np.ndarray) -> None:
     lens = Lens((26, 22), region=(0, 13, 22, 26), cell=(8, 8), background=Background([picture]), perspective=(0.5, 2.0))
-    ruler = lens.to_frame(np.concatenate([picture, picture]))[6].numpy() * FULL
+    ruler = lens.to_frame(np.concatenate([picture, picture]))[6].numpy() * RULER_SCALE
     assert np.ptp(ruler, axis=1).max() == 0
     np.testing.assert_allclose(ruler[:, 0], 0.5 + 1.5 * (np.arange(16) + 0.5) / 13, rtol=1e-5)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalor.tracking.linking import COLOUR_GATE, EARLY, GATE, Detections, Habits, Linker, predict, update
+from scalor.tracking.linking import COLOUR_GATE, EARLY, GATE, Detections, Linker, LinkerSettings, predict, update
 
 SIZE = 10.0
 FRAME = (100, 100)
-HABITS = Habits(patience=2, reported=1)
+HABITS = LinkerSettings(patience=2, reported=1)
 BLIND = (0.0, 0.0, 0.0)
 
 
@@ -22,7 +22,7 @@ def detections(*centres: tuple[float, float], colour: tuple[float, float, float]
     return Detections(box, np.tile(colour, (len(box), 1)))
 
 
-def linker(habits: Habits = HABITS) -> Linker:
+def linker(habits: LinkerSettings = HABITS) -> Linker:
     return Linker((SIZE, SIZE), FRAME, habits)
 
 
@@ -79,7 +79,7 @@ def test_a_track_ends_after_a_while_and_its_number_with_it() -> None:
 
 
 def test_a_track_is_told_of_when_proven_and_for_a_while_after_its_last_detection() -> None:
-    follow = Linker((SIZE, SIZE), FRAME, Habits(patience=3, reported=1, proof=2))
+    follow = Linker((SIZE, SIZE), FRAME, LinkerSettings(patience=3, reported=1, proof=2))
     for _ in range(2 * EARLY):
         follow.step(detections((20, 50)))
     told = []
@@ -90,7 +90,7 @@ def test_a_track_is_told_of_when_proven_and_for_a_while_after_its_last_detection
 
 
 def test_early_in_a_video_less_is_asked_for() -> None:
-    habits = Habits(patience=3, reported=1, proof=3)
+    habits = LinkerSettings(patience=3, reported=1, proof=3)
     for begin, asked in ((0, 1), (EARLY, 2), (3 * EARLY, 3)):
         follow, needed = Linker((SIZE, SIZE), FRAME, habits), 0
         for _ in range(begin):
@@ -149,7 +149,7 @@ places = st.tuples(st.integers(0, 100), st.integers(0, 100))
 @given(st.lists(st.lists(st.sampled_from([20, 50, 80]), unique=True), min_size=4, max_size=20), st.integers(1, 3))
 def test_a_track_is_new_when_it_is_first_told_of(video: list[list[int]], proof: int) -> None:
     """Three that come and go, each at its place."""
-    follow, told_before = linker(Habits(patience=2, reported=1, proof=proof)), set()
+    follow, told_before = linker(LinkerSettings(patience=2, reported=1, proof=proof)), set()
     for found in video:
         follow.step(detections(*((x, 50) for x in found)))
         told = follow.reported()

@@ -11,10 +11,10 @@ from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
 from scalor.still.survey import Survey
 from scalor.tracking.view import (
-    MOST_ASPECT,
-    MOST_PIXELS,
-    SMALLEST_SIDE,
-    TYPICAL_SIDE,
+    MAX_ASPECT,
+    MAX_PIXELS,
+    MIN_SIDE,
+    TARGET_SIDE,
     VideoView,
     lens_for,
     look_at,
@@ -60,18 +60,18 @@ def test_what_moves_is_measured(view: VideoView) -> None:
 def test_universal_weights_see_objects_at_their_own_scale(size: tuple[float, float]) -> None:
     scale, stretch = universal_scale(found(*size), (576, 768))
     height, width = size[0] * scale, size[1] * scale * stretch
-    assert max(height / width, width / height) <= MOST_ASPECT + 1e-3
+    assert max(height / width, width / height) <= MAX_ASPECT + 1e-3
     if size != (12, 12):
-        assert np.sqrt(height * width) == pytest.approx(TYPICAL_SIDE, rel=1e-3)
+        assert np.sqrt(height * width) == pytest.approx(TARGET_SIDE, rel=1e-3)
     else:  # large enough as they are: enlarging would only cost time
         assert (height, width) == pytest.approx((12, 12))
 
 
 def test_tiny_objects_are_enlarged_and_no_frame_becomes_too_large() -> None:
     scale, stretch = universal_scale(found(4, 4), (240, 320))
-    assert 4 * scale == pytest.approx(SMALLEST_SIDE)
+    assert 4 * scale == pytest.approx(MIN_SIDE)
     scale, stretch = universal_scale(found(4, 4), (2160, 3840))
-    assert 2160 * scale * 3840 * scale * stretch <= MOST_PIXELS * 1.01
+    assert 2160 * scale * 3840 * scale * stretch <= MAX_PIXELS * 1.01
 
 
 def test_faint_objects_are_made_stronger_but_not_without_limit() -> None:

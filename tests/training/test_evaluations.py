@@ -16,7 +16,7 @@ from scalor.config import TrainConfig
 from scalor.evaluation import report
 from scalor.nn.schedule import Anneals
 from scalor.training import loop
-from scalor.training.loop import EVALUATED, Job, train_together
+from scalor.training.loop import LOGGED_METRICS, Job, train_together
 from scalor.training.step import TrainingStep
 
 from .tiny import CPU, differing, log_of, run, tensors, tiny
@@ -53,7 +53,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_so_many_steps_unseen_clips_are_tracked(evaluated: Path) -> None:
     lines = evaluations_of(evaluated)
     assert [line["step"] for line in lines] == [2, 4, 6]
-    assert all(set(line) == {"step", "seconds", *EVALUATED} for line in lines)
+    assert all(set(line) == {"step", "seconds", *LOGGED_METRICS} for line in lines)
     assert 0 < lines[0]["seconds"] < lines[1]["seconds"] < lines[2]["seconds"]
     model = checkpoint.load(evaluated)
     measured = report.evaluate(model, watched(), 2, quiet=True).to_dict()

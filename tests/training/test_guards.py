@@ -6,13 +6,13 @@ import pytest
 
 from scalor.config import Config
 from scalor.presets import get_preset
-from scalor.training.guards import PATIENCE, warnings
+from scalor.training.guards import FIRST_WARNING_STEP, warnings
 
 HEALTHY = {"objects": 4.0, "discovered": 0.2, "turned_away": 0.0, "crowded_out": 0.0}
 CONFIG = get_preset("shapes-tiny")
 
 
-def said(config: Config = CONFIG, step: int = PATIENCE, **metrics: float) -> list[str]:
+def said(config: Config = CONFIG, step: int = FIRST_WARNING_STEP, **metrics: float) -> list[str]:
     return warnings(config, step, {**HEALTHY, **metrics})
 
 
@@ -48,14 +48,14 @@ def test_several_troubles_are_several_sentences() -> None:
 
 
 def test_an_untrained_model_gets_time() -> None:
-    assert said(step=PATIENCE - 1, objects=0.0, turned_away=1.0, crowded_out=1.0) == []
+    assert said(step=FIRST_WARNING_STEP - 1, objects=0.0, turned_away=1.0, crowded_out=1.0) == []
 
 
 def test_full_slots_are_no_trouble_while_the_prior_still_falls() -> None:
-    eager = replace(CONFIG, train=replace(CONFIG.train, presence_prior=(0.99, 0.01, PATIENCE)))
+    eager = replace(CONFIG, train=replace(CONFIG.train, presence_prior=(0.99, 0.01, FIRST_WARNING_STEP)))
     assert said(eager, turned_away=1.0, crowded_out=1.0) == []
     assert len(said(eager, objects=0.0, discovered=0.0, turned_away=1.0)) == 1
-    assert len(said(eager, step=PATIENCE + eager.train.log_every, turned_away=1.0, crowded_out=1.0)) == 2
+    assert len(said(eager, step=FIRST_WARNING_STEP + eager.train.log_every, turned_away=1.0, crowded_out=1.0)) == 2
 
 
 def test_a_crowded_scene_collapses_sooner() -> None:
@@ -78,6 +78,6 @@ def test_in_longer_sequences_half_of_the_objects_found_anew_are_too_many() -> No
 
 
 def test_in_single_frames_everything_is_found_anew() -> None:
-    single = replace(CONFIG, train=replace(CONFIG.train, lengths=((0, 1), (PATIENCE, 2))))
-    assert said(single, step=PATIENCE, discovered=4.0) == []  # the stretch before had one frame a clip
-    assert len(said(single, step=PATIENCE + single.train.log_every, discovered=4.0)) == 1
+    single = replace(CONFIG, train=replace(CONFIG.train, lengths=((0, 1), (FIRST_WARNING_STEP, 2))))
+    assert said(single, step=FIRST_WARNING_STEP, discovered=4.0) == []  # the stretch before had one frame a clip
+    assert len(said(single, step=FIRST_WARNING_STEP + single.train.log_every, discovered=4.0)) == 1

@@ -14,7 +14,7 @@ import pytest
 from torch import Tensor
 
 from scalor import SCALOR, InputError, checkpoint, load
-from scalor.files import alone_in
+from scalor.files import folder_lock
 from scalor.training import folder, guards, loop
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
@@ -93,7 +93,7 @@ def test_weights_that_cannot_be_gone_on_from_are_not_overwritten(whole: Path, tm
 
 
 def test_two_processes_do_not_train_into_one_folder(tmp_path: Path) -> None:
-    with alone_in(tmp_path), pytest.raises(InputError, match="is being written by another run: wait for it"):
+    with folder_lock(tmp_path), pytest.raises(InputError, match="is being written by another run: wait for it"):
         run(tiny(), tmp_path)
     assert run(tiny(), tmp_path, resume=True).step == 6
 
@@ -366,7 +366,7 @@ def test_the_log_is_plain_json_also_where_there_is_no_number(tmp_path: Path, mon
 def test_many_bad_steps_in_a_row_end_the_run_and_keep_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "BAD_STEPS", 3)
+    monkeypatch.setattr(loop, "MAX_BAD_STEPS", 3)
     break_steps(monkeypatch, range(2, NEVER))
     with pytest.raises(InputError, match=r"train\.learning_rate is 0\.001: the last 3 steps .* at step 5"):
         run(tiny(20, save_every=2), tmp_path)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from scalor import Config, InputError, checkpoint
 from scalor.training import guards, loop
-from scalor.training.loop import Job, NotBegun, Outcome, TrainingResult, train_together
+from scalor.training.loop import Job, NotStarted, Outcome, TrainingResult, train_together
 from scalor.training.step import TrainingStep
 
 from .tiny import CPU, contents, differing, log_of, run, tensors, tiny
@@ -118,7 +118,7 @@ def test_a_stop_signal_leaves_alone_what_has_not_begun(tmp_path: Path, monkeypat
     jobs = [Job(tiny(4, seed=seed), tmp_path / str(seed)) for seed in range(2)]
     stopped, waiting = train_together(jobs, CPU, quiet=True, together=1)
     assert isinstance(stopped, TrainingResult)
-    assert (stopped.step, stopped.stopped, waiting) == (2, signal.SIGTERM, NotBegun(signal.SIGTERM))
+    assert (stopped.step, stopped.stopped, waiting) == (2, signal.SIGTERM, NotStarted(signal.SIGTERM))
     assert not list((tmp_path / "1").iterdir())
 
 
@@ -134,7 +134,7 @@ def test_a_stop_signal_while_all_wait_for_the_compiler_begins_nothing(
         yield warm
 
     monkeypatch.setattr(loop, "warming", warming)
-    assert train_together([Job(tiny(), tmp_path / "run")], CPU, quiet=True) == [NotBegun(signal.SIGTERM)]
+    assert train_together([Job(tiny(), tmp_path / "run")], CPU, quiet=True) == [NotStarted(signal.SIGTERM)]
 
 
 def test_going_on_side_by_side_goes_on_with_each_from_where_it_was(alone: list[Path], tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_run_that_breaks_leaves_the_others_intact(
     alone: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From its third step on, no gradient of the second run is finite."""
-    monkeypatch.setattr(loop, "BAD_STEPS", 2)
+    monkeypatch.setattr(loop, "MAX_BAD_STEPS", 2)
 
     def spoil(step: TrainingStep, number: int) -> None:
         if (step.config.train.seed, number) == (1, 2):
