@@ -16,7 +16,7 @@ from scalor.tracking.identity import shape_distance
 from scalor.tracking.view import VideoView
 from scalor.video.reading import Video
 
-COMPARED = 200
+COMPARED = 600
 """Number of consecutive frames on which models are compared."""
 MAX_SHAPE_DISTANCE = 0.8
 """Distance from the typical shape below which a box is typical, in logarithms of width and height."""
