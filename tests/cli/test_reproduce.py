@@ -90,11 +90,12 @@ def test_a_replay_is_told_of_as_semi_synthetic(say: Say, tmp_path: Path, monkeyp
 
 
 def test_the_page_is_written_from_the_results(say: Say) -> None:
-    Path("README.md").write_text(f"{page.BEGIN}\n{page.END}\n")
+    Path("docs").mkdir()
+    Path("docs/research.md").write_text(f"{page.BEGIN}\n{page.END}\n")
     write(Path("figures"), document("tracking", "shapes-md"))
-    assert say("reproduce", "page", "--results", "figures").out == "wrote docs/results.md, README.md\n"
-    assert "| shapes MD | .500 |" in Path("README.md").read_text()
-    assert say("reproduce", "page", "--json").document == {"files": ["docs/results.md", "README.md"]}
+    assert say("reproduce", "page", "--results", "figures").out == "wrote docs/results.md, docs/research.md\n"
+    assert "| shapes MD | .500 |" in Path("docs/research.md").read_text()
+    assert say("reproduce", "page", "--json").document == {"files": ["docs/results.md", "docs/research.md"]}
     assert "| shapes MD | not measured yet |" in Path("docs/results.md").read_text()
 
 
@@ -109,7 +110,7 @@ def test_the_page_is_written_from_the_results(say: Say) -> None:
         (["tracking", "--nll-samples", "0"], ["'0'", "at least 1"]),
         (["tracking", "--device", "abacus"], ["'abacus'", "auto, cpu or cuda"]),
         (["tracking", "--train.steps", "3"], ["'--train.steps'", "scalor reproduce --help"]),
-        (["page"], ["README.md must hold the lines"]),
+        (["page"], ["docs/research.md must hold the lines"]),
     ],
     ids=lambda value: " ".join(value),
 )
