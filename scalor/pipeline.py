@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from scalor import checkpoint
+from scalor.config import FPS
 from scalor.health import Health
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Tracker
@@ -34,7 +36,7 @@ first."""
 
 
 def track(
-    video: str | Path,
+    video: str | Path | ArrayLike,
     weights: str | Path = "any",
     region: tuple[int, int, int, int] | None = None,
     start: float | None = None,
@@ -42,13 +44,15 @@ def track(
     stride: int | None = None,
     device: str = "auto",
     quiet: bool = False,
+    fps: float = FPS,
 ) -> Tracks:
     """Track every object of a video, as the command `scalor track` does.
 
     Parameters
     ----------
-    video : str or Path
-        A video file, a folder or pattern of images, a TIFF stack, or a .npy or .npz file.
+    video : str, Path or array
+        A video file, a folder or pattern of images, a TIFF stack, a .npy or .npz file, or an array or CPU tensor:
+        uint8, or floats in [0, 1], of shape [T, H, W, 3] or [T, 3, H, W].
     weights : str or Path, default "any"
         A shipped name, a run folder or a checkpoint file. The default weights are universal: they need no training on
         the video.
@@ -63,6 +67,8 @@ def track(
         `cpu`, `cuda`, `cuda:1`, or `auto` (the GPU if there is one, otherwise the CPU).
     quiet : bool, default False
         Hide the progress bar.
+    fps : float, default 10
+        Frames per second of images and arrays, which hold no times.
 
     Returns
     -------
@@ -76,7 +82,7 @@ def track(
     >>> tracks = scalor.track("ants.mp4", weights="runs/ants", start=60, end=120)
     """
     config = checkpoint.read(checkpoint.find(weights)).config
-    opened = open_video(video, Selection(region, start, end, stride or config.scene.stride))
+    opened = open_video(video, Selection(region, start, end, stride or config.scene.stride), fps)
     view = look_at(opened, camera_may_move=getattr(config.model, "still", False))
     tracker = load_for(view, weights, device)
     seen = []

@@ -1,17 +1,18 @@
-"""Read arrays in .npy and .npz files as a video.
+"""Read arrays in .npy and .npz files, and arrays in memory, as a video.
 
 Values are uint8, or floats in [0, 1]. Shapes are [T, H, W, 3] or [T, 3, H, W]. Arrays are read frame by frame: a .npy
 through a memory map, a .npz while its archive is decompressed.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import ArrayLike
 
 from scalor.errors import InputError
 from scalor.video.sources import IndexedSource, Picture, no_frames
@@ -26,37 +27,64 @@ def open_array(path: Path, fps: float) -> IndexedSource:
         member = _member(path) if path.suffix.lower() == ".npz" else None
         with _values(path, member) as (shape, dtype, _):
             pass
+
+    @contextmanager
+    def opened() -> Iterator[Values]:
+        with _values(path, member) as (_, _, values):
+
+            def explained(index: int) -> np.ndarray:
+                with _explained(path):
+                    return values(index)
+
+            yield explained
+
+    return _source(str(path), shape, dtype, opened, fps)
+
+
+def open_values(values: ArrayLike, fps: float) -> IndexedSource:
+    """Open an array or a tensor in memory as a video; raise InputError as `open_array` does."""
+    array = np.asarray(values)
+    return _source("the array", array.shape, array.dtype, lambda: nullcontext(array.__getitem__), fps)
+
+
+def _source(
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    opened: Callable[[], AbstractContextManager[Values]],
+    fps: float,
+) -> IndexedSource:
+    """Return the video of values that `opened` gives, whose name, shape and type are known."""
     if len(shape) != 4 or 3 not in (shape[-1], shape[1]) or not (dtype.kind == "f" or dtype == np.uint8):
         raise InputError(
-            f"{path} holds {dtype} of shape {list(shape)}: give uint8, or floats in [0, 1], of "
+            f"{name} holds {dtype} of shape {list(shape)}: give uint8, or floats in [0, 1], of "
             "shape [T, H, W, 3] or [T, 3, H, W]."
         )
     if not shape[0]:
-        raise no_frames(str(path))
+        raise no_frames(name)
     colour_last = shape[-1] == 3
 
     @contextmanager
     def pictures() -> Iterator[Callable[[int], Picture]]:
-        with _values(path, member) as (_, _, values):
+        with opened() as values:
 
             def picture(index: int) -> Picture:
-                with _explained(path):
-                    frame = values(index)
-                return _to_picture(frame if colour_last else frame.transpose(1, 2, 0), index, path)
+                frame = values(index)
+                return _to_picture(frame if colour_last else frame.transpose(1, 2, 0), index, name)
 
             yield picture
 
     size = (shape[1], shape[2]) if colour_last else (shape[2], shape[3])
-    return IndexedSource(str(path), size, fps, shape[0], pictures)
+    return IndexedSource(name, size, fps, shape[0], pictures)
 
 
-def _to_picture(values: np.ndarray, index: int, path: Path) -> Picture:
+def _to_picture(values: np.ndarray, index: int, name: str) -> Picture:
     """Convert a frame to uint8; raise InputError if it holds floats outside [0, 1]."""
     if values.dtype == np.uint8:
         return np.array(values)
     if not (values.min() >= 0 and values.max() <= 1):
         raise InputError(
-            f"frame {index} of {path} holds values from {values.min():g} to {values.max():g}: scale them to [0, 1]."
+            f"frame {index} of {name} holds values from {values.min():g} to {values.max():g}: scale them to [0, 1]."
         )
     return (values * 255 + 0.5).astype(np.uint8)
 

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from numpy.typing import ArrayLike
 
 from scalor.config import FPS
 from scalor.errors import InputError, without_extra
-from scalor.video.arrays import open_array
+from scalor.video.arrays import open_array, open_values
 from scalor.video.selection import Selection
 from scalor.video.sources import Frame, Picture, Source
 
@@ -146,14 +147,14 @@ class Video:
         raise InputError(f"start is {start}: {self.name} has no frame from then on{length}; choose an earlier start.")
 
 
-def open_video(source: str | Path, selection: Selection | None = None, fps: float = FPS) -> Video:
+def open_video(source: str | Path | ArrayLike, selection: Selection | None = None, fps: float = FPS) -> Video:
     """Open a video for reading frame by frame.
 
     Parameters
     ----------
-    source : str or Path
-        Any video file that PyAV decodes, a folder of images, a pattern such as 'frames/*.png', a TIFF stack, or a .npy
-        or .npz file.
+    source : str, Path or array
+        Any video file that PyAV decodes, a folder of images, a pattern such as 'frames/*.png', a TIFF stack, a .npy or
+        .npz file, or an array or CPU tensor: uint8, or floats in [0, 1], of shape [T, H, W, 3] or [T, 3, H, W].
     selection : Selection, optional
         The region, time span and stride to read. By default, everything.
     fps : float
@@ -178,7 +179,8 @@ def open_video(source: str | Path, selection: Selection | None = None, fps: floa
     """
     if not 0 < fps <= 1000:
         raise InputError(f"fps is {fps}: give frames per second above 0 and up to 1000.")
-    return Video(_find(source, fps), selection or Selection())
+    found = _find(source, fps) if isinstance(source, str | Path) else open_values(source, fps)
+    return Video(found, selection or Selection())
 
 
 def iterate_frames(path: str | Path) -> Iterator[Picture]:

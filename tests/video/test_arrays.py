@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from scalor.errors import InputError
 from scalor.video import Selection, iterate_frames, open_video
@@ -55,3 +56,37 @@ def test_an_array_cut_short_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-50])
     with pytest.raises(InputError, match=r"a\.npy cannot be read as a numpy array"):
         open_video(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("kind", ["uint8, colour last", "uint8, colour first", "floats", "tensor"])
+def test_arrays_in_memory_are_videos(kind: str) -> None:
+    frames = movie(5)
+    first = frames.transpose(0, 3, 1, 2)
+    given = {
+        "uint8, colour last": frames,
+        "uint8, colour first": first,
+        "floats": frames.astype(np.float32) / 255,
+        "tensor": torch.from_numpy(first.astype(np.float32) / 255),
+    }[kind]
+    video = open_video(given, fps=5)
+    assert np.array_equal(np.stack([frame.picture for frame in video]), frames)
+    assert [frame.seconds for frame in video] == [0, 0.2, 0.4, 0.6, 0.8]
+    assert video.size == frames.shape[1:3]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.zeros((2, 8, 8), np.uint8), "the array holds uint8 of shape"),
+        (np.zeros((2, 8, 8, 3), np.int32), "the array holds int32"),
+        (np.zeros((0, 8, 8, 3), np.uint8), "the array holds no frame"),
+    ],
+)
+def test_arrays_in_memory_that_are_no_videos_are_refused(values: np.ndarray, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        open_video(values)
+
+
+def test_floats_in_memory_beyond_one_are_refused() -> None:
+    with pytest.raises(InputError, match=r"frame 0 of the array holds values from 2 to 2: scale them to \[0, 1\]"):
+        list(open_video(np.full((2, 8, 8, 3), 2.0)))
