@@ -205,6 +205,8 @@ def seated(ids: list[int], places: list[tuple[float, float]], looks: list[float]
 
 
 HERE, NEARBY, AWAY = (10.0, 10.0), (11.0, 10.0), (30.0, 10.0)
+HALF_OVER, LESS_OVER = (12.5, 10.0), (13.0, 10.0)
+"""Squares there share .52 and .45 of their union with one at HERE; the limit is .5."""
 
 
 @pytest.mark.parametrize(
@@ -213,12 +215,24 @@ HERE, NEARBY, AWAY = (10.0, 10.0), (11.0, 10.0), (30.0, 10.0)
         ([0, 1], [HERE, NEARBY], [1.0, 1.1], [0, -1]),
         ([5, 2], [HERE, NEARBY], [1.0, 1.1], [-1, 2]),
         ([0, 1], [HERE, AWAY], [1.0, 1.0], [0, 1]),
+        ([0, 1], [HERE, HALF_OVER], [1.0, 1.0], [0, -1]),
+        ([0, 1], [HERE, LESS_OVER], [1.0, 1.0], [0, 1]),
         ([0, 1], [HERE, HERE], [1.0, -1.0], [0, 1]),
         ([-1, 1], [HERE, HERE], [1.0, 1.0], [-1, 1]),
         ([3, 1, 2], [HERE, HERE, HERE], [0.0, 0.0, 0.0], [-1, 1, -1]),
         ([0, -1, 4, 7], [HERE, HERE, AWAY, AWAY], [0.0, 0.0, 0.0, 0.1], [0, -1, 4, -1]),
     ],
-    ids=["alike", "any slots", "elsewhere", "another look", "an empty slot", "three", "two pairs"],
+    ids=[
+        "alike",
+        "any slots",
+        "elsewhere",
+        "half over",
+        "less than half over",
+        "another look",
+        "an empty slot",
+        "three",
+        "two pairs",
+    ],
 )
 def test_of_two_alike_at_one_place_the_younger_ends(
     ids: list[int], places: list[tuple[float, float]], looks: list[float], left: list[int]
