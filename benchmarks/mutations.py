@@ -88,7 +88,7 @@ MUTATIONS = (
     Mutation("checkpoint.py", "os.fsync(file.fileno())", "pass", "test_checkpoint.py training/test_kill.py"),
     Mutation("checkpoint.py", "os.replace(beside, path)", "beside.rename(path)", "test_checkpoint.py"),
     Mutation("packing.py", "MAX_STEP = 0.1", "MAX_STEP = 1e9", "test_packing.py"),
-    Mutation("provenance.py", '"-dirty"', '""', "test_checkpoint.py"),
+    Mutation("provenance.py", "{head}-dirty", "{head}", "test_checkpoint.py"),
     # Metrics.
     Mutation("boxes.py", "forbidden = 1 + cost[inside].max()", "forbidden = 0 * cost[inside].max()", "evaluation"),
     Mutation("boxes.py", "pred_area - intersection", "pred_area", "evaluation"),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image, ImageSequence
+from pyarrow import parquet
 
 from scalor.errors import InputError
 from scalor.outputs import FILES, ResultFolder
@@ -27,12 +28,12 @@ def _without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "pyarrow")
 
 
-def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    """As if the package were not installed."""
+def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """As if the packages were not installed."""
     find = importlib.util.find_spec
 
     def found(name: str, *rest: Any) -> ModuleSpec | None:
-        return None if name == package else find(name, *rest)
+        return None if name in packages else find(name, *rest)
 
     for room in ("folder", "tables"):
         monkeypatch.setattr(f"scalor.outputs.{room}.find_spec", found)
@@ -55,6 +56,17 @@ def test_everything_promised_is_there_and_nothing_else(masks: bool, tmp_path: Pa
     assert summary.objects == len(np.unique(np.concatenate(ids)))
     report = (tmp_path / "out" / "report.html").read_text()
     assert all(f'href="{path.name}"' in report for path in summary.files)
+
+
+def test_with_pyarrow_the_folder_has_the_table_as_parquet_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # pyarrow is installed
+    summary = write(tmp_path / "out")
+    assert tmp_path / "out" / "tracks.parquet" in summary.files
+    table = parquet.read_table(tmp_path / "out" / "tracks.parquet")
+    with open(tmp_path / "out" / "tracks.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert table["id"].to_pylist() == [int(row["id"]) for row in rows]
+    np.testing.assert_allclose(table["x0"].to_numpy(), [float(row["x0"]) for row in rows], atol=1e-3)
 
 
 def test_napari_gets_rows_sorted_by_object_and_time_at_the_middles_of_pixels(tmp_path: Path) -> None:
@@ -159,7 +171,7 @@ def test_a_folder_that_cannot_be_written_is_told_at_once(where: str, tmp_path: P
 
 
 def test_without_matplotlib_only_the_plot_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hide(monkeypatch, "matplotlib")
+    hide(monkeypatch, "matplotlib", "pyarrow")
     with pytest.warns(UserWarning, match=r"counts\.png is left out: it needs the package matplotlib; run pip install"):
         summary = write(tmp_path)
     assert {path.name for path in summary.files} == ALWAYS - {"counts.png"}

@@ -92,6 +92,7 @@ def test_a_result_folder_remembers_far_less_than_a_frame_per_frame(
     # What the encoder holds, tracemalloc does not see: it need not run.
     monkeypatch.setattr("scalor.outputs.folder.VideoWriter", Unwatched)
     monkeypatch.setattr("scalor.outputs.folder.ObjectPaths", partial(ObjectPaths, block=64))
+    monkeypatch.setattr("scalor.outputs.tables.ROW_GROUP", 64)
 
     def memory(count: int) -> tuple[int, int]:
         """What is held when all frames have come in, and the most that ever was, until all is written."""

@@ -105,3 +105,14 @@ def test_height_and_width_may_be_scaled_apart() -> None:
     assert lens.scales == (0.5, 1.5)
     back = lens.to_original(seen([[30, 5, 60, 15]], (20, 90)))
     assert back.box.tolist() == [[20, 10, 40, 30]]
+
+
+def test_differences_from_the_background_are_amplified_by_the_contrast() -> None:
+    scene = np.full((12, 20, 3), 100, np.uint8)
+    picture = scene.copy()
+    picture[4:8, 6:12] = 110
+    background = Background([scene])
+    plain, strong = (Lens((12, 20), background=background, contrast=contrast).to_frame(picture) for contrast in (1, 4))
+    assert float(plain[0, 5, 8] * 255) == pytest.approx(110, abs=1)
+    assert float(strong[0, 5, 8] * 255) == pytest.approx(140, abs=1)
+    assert float(strong[0, 0, 0] * 255) == pytest.approx(100, abs=1)

@@ -192,3 +192,25 @@ def test_of_two_tracks_at_one_distance_the_one_that_was_seen_lately_goes_on() ->
     follow.step(detections((40, 50), (54, 50)))
     follow.step(detections((54, 50)))
     assert follow.step(detections((46.9, 50))).detection.tolist() == [-1, 0]
+
+
+def test_a_detection_farther_than_an_object_is_another_one() -> None:
+    follow = linker()
+    follow.step(detections((40, 50)))
+    assert follow.step(detections((49, 50))).id.tolist() == [0]
+    follow = linker()
+    follow.step(detections((40, 50)))
+    assert follow.step(detections((55, 50))).id.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("first", "detections_asked"), [(0, 1), (6, 2), (50, 4)])
+def test_the_later_an_object_appears_the_more_detections_are_asked_for(first: int, detections_asked: int) -> None:
+    """One in the first frames of a video, up to the whole proof after twenty."""
+    follow = linker(LinkerSettings(patience=2, reported=1, proof=4))
+    for _ in range(first):
+        follow.step(detections())
+    reported = []
+    for _ in range(6):
+        follow.step(detections((50, 50)))
+        reported.append(len(follow.reported().id))
+    assert reported.index(1) == detections_asked - 1

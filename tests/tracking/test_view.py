@@ -137,3 +137,7 @@ def test_a_fitted_model_has_slots_for_the_area_that_it_sees_with_fewer_objects_t
     model = replace(UNIVERSAL, frame=(32, 32), grid=(8, 8), slots=10)
     scene = SceneConfig(kind="footage", frame=(32, 32))
     assert slots_for(view, model, scene) == 30
+
+
+def test_an_object_of_28_pixels_is_shown_half_as_large() -> None:
+    assert universal_scale(found(28.0, 28.0), (480, 640)) == (0.5, 1.0)
