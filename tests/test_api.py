@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from model.worlds import assert_same_tracks, squares, tiny_model
 
 import scalor
 from scalor.config import Config
+from tests.model.worlds import assert_same_tracks, squares, tiny_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:slots run out")
 

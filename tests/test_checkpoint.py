@@ -15,10 +15,10 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from training.tiny import CPU, contents, differing, tiny
 
 import scalor
 from scalor import SCALOR, InputError, checkpoint, provenance
+from tests.training.tiny import CPU, contents, differing, tiny
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import torch
 from test_config import attributes_read
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from training.tiny import CPU, MODELS, differing, log_of, run, tensors, tiny
 
 import scalor
 from scalor import InputError, checkpoint, systems
@@ -28,6 +27,7 @@ from scalor.systems import SYSTEMS, System, config_from_dict
 from scalor.training import guards, pictures
 from scalor.training.loop import Job, make_scenes, train_together
 from scalor.training.step import TrainingStep
+from tests.training.tiny import CPU, MODELS, differing, log_of, run, tensors, tiny
 
 OTHERS = [name for name in SYSTEMS if name != "scalor"]
 WITHOUT_OBJECTS = [name for name in OTHERS if not issubclass(SYSTEMS[name].model, Tracker)]

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from walking_boxes import DIM, FRAMES, perfect, truth, write_data
 
 from benchmarks import any_video
 from benchmarks.any_video import SHEET_COLUMNS, SHEET_ROWS, SHEET_WIDTH, Subject, contact_sheet, row_of, side_by_side
 from benchmarks.track_command import CLASSICAL, Tracked
+
+from .walking_boxes import DIM, FRAMES, perfect, truth, write_data
 
 
 def test_both_trackers_stand_side_by_side(

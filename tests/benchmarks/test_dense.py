@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from model.worlds import VARIANTS, each, random_sprite, squares, tiny_model
 from torch import Tensor
 
 from benchmarks import dense
@@ -12,6 +11,7 @@ from scalor.kernels import crop, paste
 from scalor.model.decoders import Sprite
 from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Mode
+from tests.model.worlds import VARIANTS, each, random_sprite, squares, tiny_model
 
 
 @pytest.fixture(autouse=True)

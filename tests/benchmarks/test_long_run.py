@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from walking_boxes import FRAMES, pictures, truth, write_data
 
 from benchmarks import long_run
 from benchmarks.long_run import frames_written, long_truth, to_and_fro, write_long
 from scalor.video import open_video
+
+from .walking_boxes import FRAMES, pictures, truth, write_data
 
 
 def test_no_step_of_the_long_film_jumps_and_no_end_is_shown_twice() -> None:

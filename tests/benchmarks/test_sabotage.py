@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from walking_boxes import PART, perfect_from, write_data
 
 from benchmarks import sabotage
 from benchmarks.track_command import CLASSICAL, Tracked
+
+from .walking_boxes import PART, perfect_from, write_data
 
 PART_WORDS = ["--frames", "1-12", "--scored", "3-12"]
 

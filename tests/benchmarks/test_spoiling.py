@@ -5,7 +5,6 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from walking_boxes import FRAMES, HEIGHT, PART, WIDTH, pictures, truth
 
 from benchmarks import sabotages
 from benchmarks.sabotages import SABOTAGES
@@ -13,6 +12,8 @@ from benchmarks.spoiling import COVERED, Part, Views, adapt, affine, spoil, tran
 from scalor.errors import InputError
 from scalor.evaluation.motchallenge import BoxRows, read_boxes
 from scalor.video import open_video
+
+from .walking_boxes import FRAMES, HEIGHT, PART, WIDTH, pictures, truth
 
 SIZES = {
     "pan": (32, 42),

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from walking_boxes import perfect, truth
 
 from benchmarks.spoiling import write_truth
 from benchmarks.track_command import Tracked, finished, gate_figures, words_for
+
+from .walking_boxes import perfect, truth
 
 
 def test_weights_are_named_only_when_asked_for() -> None:

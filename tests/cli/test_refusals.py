@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from video.clips import write_container
 
 import scalor
 from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.tables import TrackTables
 from scalor.video import write_video
 from scalor.visual import save_png
+from tests.video.clips import write_container
 
 from .conftest import TINY, Say, contents
 

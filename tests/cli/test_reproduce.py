@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reproduce.fakes import document, write
-from reproduce.small import shrink_presets, write_station
 from torch import Tensor
 
 from scalor.cli.main import main
 from scalor.nn.schedule import Anneals
 from scalor.reproduce import figures, page
 from scalor.training.step import TrainingStep
+from tests.reproduce.fakes import document, write
+from tests.reproduce.small import shrink_presets, write_station
 
 from .conftest import Say
 

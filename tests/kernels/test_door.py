@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels.boxes import all_kinds, sized
 from scalor.kernels import Backend, crop, forced, paste, reference
+from tests.kernels.boxes import all_kinds, sized
 
 FRAME = (40, 48)
 BACKENDS: list[Backend] = ["matmul", "local"]

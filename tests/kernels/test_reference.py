@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from kernels.boxes import all_kinds, sized
 from scalor.kernels.reference import crop_local, crop_matmul, paste_local, paste_matmul, paste_window
+from tests.kernels.boxes import all_kinds, sized
 
 FRAMES = [(16, 16), (9, 23), (31, 12), (1, 7)]
 CROPS = [crop_matmul, crop_local]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels.boxes import all_kinds, sized
+from tests.kernels.boxes import all_kinds, sized
 
 pytest.importorskip("triton")
 

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.worlds import VARIANTS, each, squares, tiny_model
 from scalor import SCALOR
 from scalor.baselines.sqair import SQAIR, Chances, SQAIRConfig, SQAIRFollow, View, sampled
 from scalor.model.compiled import CompiledFollow
 from scalor.nn.distributions import Noise, Relaxed
 from scalor.nn.interface import Annealed, BoundFunction
+from tests.model.worlds import VARIANTS, each, squares, tiny_model
 
 
 def noise_for(model: SCALOR | SQAIR, video: Tensor) -> Noise:

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import torch
-from model.worlds import squares, tiny_model
 from torch import Tensor
 
 from scalor.nn.distributions import Mode, Normal
 from scalor.nn.records import together
+from tests.model.worlds import squares, tiny_model
 
 
 class Inner(NamedTuple):

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from torch import Tensor
-from video.clips import movie
 
 from scalor.classical.tracker import ClassicalTracker
 from scalor.config import ModelConfig
@@ -21,6 +20,7 @@ from scalor.tracking.lens import Lens
 from scalor.tracking.view import look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import Selection, open_video
+from tests.video.clips import movie
 
 
 class Brightest:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from model.worlds import assert_same_tracks, squares, tiny_model
 from torch import Tensor
 
 from scalor import SCALOR, systems
@@ -26,6 +25,7 @@ from scalor.tracks import Tracks, join_tracks
 from scalor.training.folder import training_state
 from scalor.training.loop import Job, make_scenes, train, train_together
 from scalor.training.step import Batch, TrainingStep
+from tests.model.worlds import assert_same_tracks, squares, tiny_model
 
 from .tiny import MODELS, log_of, tensors, tiny
 
