@@ -28,7 +28,7 @@ from benchmarks import (
 from benchmarks.plan import Plan
 from benchmarks.timing import clean_up
 from scalor.config import Config
-from scalor.training.warming import wait_until_compiled
+from scalor.training.warmup import wait_until_compiled
 
 Section = Callable[[Plan], Sequence[Any]]
 RESULTS = Path(__file__).parent / "results"

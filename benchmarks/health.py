@@ -16,14 +16,14 @@ import numpy as np
 
 from benchmarks.health_runs import SPOILS, Film, Run, brighter, films, panned, resized, tracked
 from scalor.evaluation.matching import Gate
-from scalor.evaluation.scoring import pair_rows
-from scalor.evaluation.tracking import clear_counts, identity_counts, match_sequence
+from scalor.evaluation.mota import clear_counts, identity_counts, match_sequence
+from scalor.evaluation.score import pair_rows
 from scalor.health import Health, HealthMonitor
-from scalor.health.facts import Facts
+from scalor.health.records import Facts
 from scalor.still.background import SAMPLED, Background
 from scalor.still.foreground import ForegroundTest, to_floats
 from scalor.tracks import Tracks
-from scalor.video.resize import shrink, shrunken_size
+from scalor.video.pixels import shrink, shrunken_size
 
 SHORT_VERDICTS = {"good": "G", "doubtful": "d", "not to be trusted": "N"}
 WIDEST = 400

@@ -16,7 +16,7 @@ import torch
 
 from benchmarks import report
 from scalor.evaluation.motchallenge import BoxRows, read_boxes
-from scalor.evaluation.scoring import Scores, score
+from scalor.evaluation.score import Scores, score
 from scalor.provenance import commit, today
 
 CLASSICAL = "classical-motion"

@@ -1,5 +1,7 @@
-"""Folders and files of results: folders checked to be writable, and files that are either complete or absent."""
+"""Folders and files of results: folders checked to be writable, files that are complete or absent, reports as JSON."""
 
+import json
+import math
 import os
 import shutil
 import signal
@@ -8,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from scalor.errors import InputError
 from scalor.signals import stop_signals
@@ -104,3 +107,24 @@ def folder_lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+Report = dict[str, Any] | list[dict[str, Any]]
+
+
+def print_json(document: Report) -> None:
+    print(as_json(document), end="")
+
+
+def as_json(document: Report) -> str:
+    """Return a report as one JSON document. Values that could not be measured (not finite) become null."""
+    return json.dumps(without_nan(document), indent=2) + "\n"
+
+
+def without_nan(value: Any) -> Any:
+    """Return a copy in which NaN and infinite numbers are None."""
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -28,7 +28,7 @@ from scalor.tracking.follow import Streaming, follow, monitor_for
 from scalor.tracking.view import VideoView, is_universal, look_at, slots_for
 from scalor.tracks import Tracks, join_tracks
 from scalor.video.reading import open_video
-from scalor.video.selection import Selection
+from scalor.video.sources import Selection
 
 SLOTS_PER_PROPOSAL = 3
 """Slots per proposal of universal weights: slots / SLOTS_PER_PROPOSAL objects or more may appear in a frame after the

@@ -1,5 +1,7 @@
 """Files that take their places together: all of them, or none."""
 
+import json
+import math
 import os
 import signal
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scalor.errors import InputError
-from scalor.files import replacing_together
+from scalor.files import as_json, print_json, replacing_together
 
 NAMES = ("a.txt", "b.txt", "c.txt")
 
@@ -67,3 +69,16 @@ def test_a_folder_in_the_way_of_a_file_is_told_before_any_work(tmp_path: Path) -
     with pytest.raises(InputError, match=r"b\.txt \(it is a folder\): move it away"):
         put(tmp_path, "new")
     assert [path.name for path in tmp_path.iterdir()] == ["b.txt"]
+
+
+def test_what_could_not_be_measured_is_null_wherever_it_stands() -> None:
+    document = {"mota": math.nan, "all": [1.5, math.inf, (2, -math.inf)], "of": {"mse": math.nan, "clips": 3}}
+    plain = {"mota": None, "all": [1.5, None, [2, None]], "of": {"mse": None, "clips": 3}}
+    assert json.loads(as_json(document), parse_constant=pytest.fail) == plain
+
+
+def test_a_printed_document_ends_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json([{"step": 1}])
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == [{"step": 1}]
+    assert printed.endswith("]\n")

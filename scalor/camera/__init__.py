@@ -8,8 +8,7 @@
 Needs OpenCV, which comes with scalor[video]. It is imported when one of these functions is called.
 """
 
-from scalor.camera.checking import CameraCheck, check_camera
-from scalor.camera.estimating import estimate_motion
-from scalor.camera.motion import CameraMotion
+from scalor.camera.estimate import CameraCheck, check_camera, estimate_motion
+from scalor.camera.stabilise import CameraMotion
 
 __all__ = ["CameraCheck", "CameraMotion", "check_camera", "estimate_motion"]

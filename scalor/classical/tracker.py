@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from scalor.classical.detecting import DETECTORS, Detector, Picture
-from scalor.classical.moving import MotionDetector
+from scalor.classical.detectors import DETECTORS, Detector, Picture
+from scalor.classical.motion import MotionDetector
 from scalor.config import SceneConfig, require
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
@@ -30,7 +30,7 @@ from scalor.evaluation.report import TEST_SEED
 from scalor.model.frames import check_frame, check_frames
 from scalor.still.background import Background
 from scalor.still.foreground import ORDINARY, ForegroundTest
-from scalor.tracking.linking import PATIENCE, Linker, LinkerSettings, TrackStates
+from scalor.tracking.kalman import PATIENCE, Linker, LinkerSettings, TrackStates
 from scalor.tracks import Tracks, join_tracks
 
 PREFIX = "classical-"

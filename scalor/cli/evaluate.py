@@ -7,9 +7,9 @@ from scalor.classical.tracker import evaluate, named
 from scalor.cli import overrides
 from scalor.cli.classical import is_classical
 from scalor.cli.measured import gates, table
-from scalor.documents import print_json
 from scalor.errors import InputError
 from scalor.evaluation import report
+from scalor.files import print_json
 from scalor.presets import get_preset
 
 

@@ -14,14 +14,12 @@ from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.cli import overrides
 from scalor.cli.video import selection_from, survey_text
 from scalor.config import Config
-from scalor.documents import as_json, print_json
 from scalor.errors import InputError
-from scalor.files import open_folder
-from scalor.fitting import fit as scratch
+from scalor.files import as_json, open_folder, print_json
 from scalor.fitting import refine
-from scalor.fitting.choosing import STEPS, ScratchOptions
-from scalor.fitting.comparing import LabelFreeScore, label_free_score
-from scalor.fitting.refine import RefineOptions
+from scalor.fitting import scratch as scratch
+from scalor.fitting.refine import LabelFreeScore, RefineOptions, label_free_score
+from scalor.fitting.scratch import STEPS, ScratchOptions
 from scalor.pipeline import load_for
 from scalor.systems import config_from_dict
 from scalor.tracking.view import look_at

@@ -4,7 +4,7 @@ import argparse
 
 from scalor import checkpoint
 from scalor.config import ModelConfig
-from scalor.documents import print_json
+from scalor.files import print_json
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:

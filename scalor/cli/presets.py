@@ -4,7 +4,7 @@ import argparse
 import json
 
 from scalor import presets as library
-from scalor.documents import print_json
+from scalor.files import print_json
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:

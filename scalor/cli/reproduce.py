@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from scalor import checkpoint
-from scalor.documents import print_json
+from scalor.files import print_json
 from scalor.reproduce import page
 from scalor.reproduce.catalogue import Cell, choose
 from scalor.reproduce.figures import draw_all

@@ -2,9 +2,9 @@
 
 import argparse
 
-from scalor.documents import print_json
 from scalor.errors import InputError
-from scalor.evaluation.scoring import score as score_files
+from scalor.evaluation.score import score as score_files
+from scalor.files import print_json
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:

@@ -10,9 +10,9 @@ import torch
 from scalor import checkpoint
 from scalor.cli import overrides
 from scalor.cli.measured import table
-from scalor.documents import as_json, print_json
 from scalor.errors import InputError
 from scalor.evaluation import report
+from scalor.files import as_json, print_json
 from scalor.presets import get_preset
 from scalor.training.folder import write_text
 from scalor.training.loop import Job, TrainingResult, train_together

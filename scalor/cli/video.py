@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from scalor.documents import print_json
+from scalor.files import print_json
 from scalor.provenance import command_line, commit, today
 from scalor.tracking.view import VideoView
 from scalor.video import Selection

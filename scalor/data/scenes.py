@@ -22,12 +22,10 @@ from scalor.data.clip import Clip
 from scalor.data.compositor import Compositor
 from scalor.data.footage import Footage
 from scalor.data.hashing import between, fold, key, uniform, whole
-from scalor.data.layers import STEPS, Cast, draw
+from scalor.data.layers import STEPS, Cast, draw, textures
 from scalor.data.mnist import Digits, DigitSprites, load_digits
-from scalor.data.replay import Replay
+from scalor.data.replay import Replay, Station
 from scalor.data.shapes import Shapes, colours
-from scalor.data.station import Station
-from scalor.data.textures import textures
 from scalor.errors import InputError
 
 MARGIN = 0.6  # how far the environment extends beyond the view, in object sizes

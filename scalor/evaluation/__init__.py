@@ -9,13 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from scalor.data.clip import Truth
-from scalor.evaluation.counting import BirthCounts, CountErrors, birth_counts, count_errors
 from scalor.evaluation.hota import HotaCounts, hota_counts
 from scalor.evaluation.matching import FramePair, Gate, iou_gate, pair_up, paper_gate, strict_gate
-from scalor.evaluation.tracking import (
+from scalor.evaluation.mota import (
+    BirthCounts,
     ClearCounts,
+    CountErrors,
     IdentityCounts,
+    birth_counts,
     clear_counts,
+    count_errors,
     identity_counts,
     match_sequence,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from scalor.health.tally import Tally
+from scalor.health.records import Tally
 from scalor.tracks import Tracks
 
 SETTLING = 1.0

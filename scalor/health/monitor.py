@@ -16,11 +16,10 @@ import numpy as np
 from jaxtyping import Bool
 
 from scalor.errors import InputError
-from scalor.health.covering import Covering
-from scalor.health.facts import Facts
-from scalor.health.judging import CAMERAS, judge
+from scalor.health.coverage import Covering
 from scalor.health.lives import Lives
-from scalor.health.report import Health
+from scalor.health.records import Facts, Health
+from scalor.health.verdict import CAMERAS, judge
 from scalor.tracks import Tracks
 
 LIGHT_STEP = 0.05

@@ -16,14 +16,12 @@ from jaxtyping import UInt8
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing_together
 from scalor.health import Health
-from scalor.outputs.by_object import ObjectPaths, TrackSummary, summarise_track
-from scalor.outputs.coco import CocoFile
 from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_picture
 from scalor.outputs.frame import TrackedFrame
+from scalor.outputs.mask_files import CocoFile, LabelTiff
 from scalor.outputs.page import Report
-from scalor.outputs.pictures import Trajectories, draw_counts
 from scalor.outputs.tables import ParquetTable, TrackTables, mean_counts, write_napari
-from scalor.outputs.tiff import LabelTiff
+from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, draw_counts, summarise_track
 from scalor.tracks import Tracks
 from scalor.video import VideoWriter
 from scalor.visual.strips import save_png

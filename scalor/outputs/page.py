@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from scalor.health import Health
-from scalor.outputs.by_object import TrackSummary
+from scalor.outputs.trajectories import TrackSummary
 from scalor.visual.colors import colors_of
 
 STYLE = """

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from scalor.config import Config
-from scalor.documents import as_json
 from scalor.errors import InputError
-from scalor.files import replacing
+from scalor.files import as_json, replacing
 from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting
 from scalor.reproduce.runs import differing_field
 from scalor.systems import config_from_dict

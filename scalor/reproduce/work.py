@@ -16,7 +16,7 @@ from scalor.errors import InputError
 from scalor.files import open_folder
 from scalor.reproduce import results
 from scalor.reproduce.catalogue import Cell
-from scalor.reproduce.measuring import measure, measure_classical
+from scalor.reproduce.measure import measure, measure_classical
 from scalor.reproduce.results import Document, Order
 from scalor.reproduce.runs import Training, locate
 from scalor.signals import Stopped, stop_signals_raised

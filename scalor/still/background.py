@@ -21,7 +21,7 @@ from scalor.errors import InputError
 from scalor.still.light import IDENTITY_LIGHT, Light, Points, fit_light, in_light, points_of
 from scalor.still.resting import remove_resting
 from scalor.video import Video
-from scalor.video.resize import shrink, shrunken_size
+from scalor.video.pixels import shrink, shrunken_size
 
 Picture = UInt8[np.ndarray, "H W 3"]
 Pictures = UInt8[np.ndarray, "N H W 3"]

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
-from scalor.video.resize import shrink, shrunken_size
+from scalor.video.pixels import shrink, shrunken_size
 from scalor.video.sources import Picture
 
 WIDTH, AROUND = 128, 0.3

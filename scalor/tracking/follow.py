@@ -29,7 +29,7 @@ from scalor.tracking.lens import Lens
 from scalor.tracking.sharpening import Sharpener
 from scalor.tracking.view import VideoView, is_universal, lens_for
 from scalor.tracks import Tracks
-from scalor.video.resize import shrink, shrunken_size
+from scalor.video.pixels import shrink, shrunken_size
 from scalor.video.sources import Frame, Picture
 
 LEAST_AREA = 0.12

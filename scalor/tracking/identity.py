@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from scalor.boxes import box_ious
-from scalor.tracking.linking import Detections, Linker, LinkerSettings
+from scalor.tracking.kalman import Detections, Linker, LinkerSettings
 from scalor.tracks import Tracks
 
 DUPLICATE_IOU = 0.4

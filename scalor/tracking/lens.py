@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from scalor.boxes import FLAT, RULER_SCALE, Perspective, sizes_at
 from scalor.still.background import Background
 from scalor.tracks import Tracks
-from scalor.video.resize import amplify_difference, shrink, shrunken_size
+from scalor.video.pixels import amplify_difference, shrink, shrunken_size
 from scalor.video.sources import Picture
 
 

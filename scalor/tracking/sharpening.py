@@ -15,7 +15,7 @@ from scipy import ndimage
 
 from scalor.still import foreground
 from scalor.tracks import Tracks
-from scalor.video.resize import amplify_difference
+from scalor.video.pixels import amplify_difference
 from scalor.video.sources import Picture
 
 MARGIN = 0.2

@@ -11,15 +11,15 @@ from importlib.util import find_spec
 from itertools import islice
 
 from scalor.camera import CameraCheck, CameraMotion, check_camera, estimate_motion
-from scalor.camera.stabilised import StabilisedSource, stabilise
+from scalor.camera.stabilise import StabilisedSource, stabilise
 from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
 from scalor.still.background import Background
 from scalor.still.survey import Survey, survey
 from scalor.tracking.lens import Lens
 from scalor.tracks import Tracks
+from scalor.video.pixels import shrunken_size
 from scalor.video.reading import Video
-from scalor.video.resize import shrunken_size
 from scalor.video.sources import Frame, Picture
 
 TARGET_SIDE = 14.0

@@ -27,7 +27,7 @@ from scalor.training import guards
 from scalor.training.folder import History, Log, alone_in_all, claim_all, read_saved, restore, save, write_config
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep
-from scalor.training.warming import warming
+from scalor.training.warmup import warming
 
 MAX_BAD_STEPS = 50
 """Number of consecutive steps without a finite gradient that ends a run."""

@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike
 from scalor.config import FPS
 from scalor.errors import InputError, without_extra
 from scalor.video.arrays import open_array, open_values
-from scalor.video.selection import Selection
-from scalor.video.sources import Frame, Picture, Source
+from scalor.video.sources import Frame, Picture, Selection, Source
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm", ".pnm")
 KINDS = "a video file, a folder of images, a pattern such as 'frames/*.png', a TIFF stack or a .npy or .npz file"

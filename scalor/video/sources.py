@@ -1,5 +1,10 @@
-"""Sources of frames: the interface of every source, and the sources whose pictures can be read in any order."""
+"""Sources of frames, and `Selection`: a region of the picture, a time span and every n-th frame.
 
+Every kind of video offers the interface that is defined here. Sources whose pictures can be read in any order share one
+implementation.
+"""
+
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,7 +14,69 @@ import numpy as np
 from jaxtyping import UInt8
 
 from scalor.errors import InputError
-from scalor.video.selection import Selection
+
+TIME_TOLERANCE_S = 1e-6
+"""Tolerance for comparing times, in seconds. It makes 0.3 s mean frame 3 at ten frames per second."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of a video. By default, all of it."""
+
+    region: tuple[int, int, int, int] | None = None
+    """(x0, y0, x1, y1) in pixels of the picture as it is shown; x1 and y1 are exclusive."""
+    start: float | None = None
+    """Start time in seconds from the first frame. Earlier frames are left out."""
+    end: float | None = None
+    """End time in seconds from the first frame. Frames at this time or later are left out."""
+    stride: int = 1
+    """Step between selected frames within the time span. 1 selects every frame."""
+
+    def __post_init__(self) -> None:
+        if self.region is not None:
+            if len(self.region) != 4 or not all(_is_whole(side) for side in self.region):
+                raise InputError(f"region is {self.region}: give four whole numbers of pixels, x0, y0, x1, y1.")
+            x0, y0, x1, y1 = self.region
+            if not (0 <= x0 < x1 and 0 <= y0 < y1):
+                raise InputError(f"region is {self.region}: x0 must be from 0 to below x1, and y0 from 0 to below y1.")
+        for name, seconds in (("start", self.start), ("end", self.end)):
+            if seconds is not None and not (_is_number(seconds) and 0 <= seconds < math.inf):
+                raise InputError(f"{name} is {seconds!r}: give seconds from the first frame, 0 or more.")
+        if self.end is not None and self.end <= (self.start or 0):
+            raise InputError(f"end is {self.end}: give a time after the start, which is {self.start or 0}.")
+        if not _is_whole(self.stride) or self.stride < 1:
+            raise InputError(f"stride is {self.stride!r}: give a whole number from 1, which takes every frame.")
+
+    def is_before(self, seconds: float) -> bool:
+        """Return whether a frame at this time lies before the start."""
+        return self.start is not None and seconds < self.start - TIME_TOLERANCE_S
+
+    def is_after(self, seconds: float) -> bool:
+        """Return whether a frame at this time, and so every later one, lies at or after the end."""
+        return self.end is not None and seconds >= self.end - TIME_TOLERANCE_S
+
+    def numbers(self, count: int, fps: float) -> range:
+        """Return the numbers of the selected frames in a video of `count` frames at a constant rate."""
+        first = 0 if self.start is None else math.ceil((self.start - TIME_TOLERANCE_S) * fps)
+        last = count if self.end is None else min(count, math.ceil((self.end - TIME_TOLERANCE_S) * fps))
+        return range(max(0, first), last, self.stride)
+
+    def check_region(self, size: tuple[int, int], name: str) -> None:
+        """Raise InputError if the region extends outside a picture of this height and width."""
+        height, width = size
+        if self.region is not None and (self.region[2] > width or self.region[3] > height):
+            raise InputError(
+                f"region is {self.region}: {name} is {width} x {height} pixels; stay within (0, 0, {width}, {height})."
+            )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
 
 Picture = UInt8[np.ndarray, "H W 3"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from scalor.camera.aligning import Similarity, compose, corners_of, for_pixels, invert, move
-from scalor.camera.motion import CameraMotion
+from scalor.camera.align import Similarity, compose, corners_of, for_pixels, invert, move
+from scalor.camera.stabilise import CameraMotion
 from scalor.video.reading import Video, open_video
 
 HEIGHT, WIDTH = 180, 240

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from scalor import InputError
-from scalor.classical.detecting import DETECTORS
-from scalor.classical.particles import trackpy_tracks
+from scalor.classical.detectors import DETECTORS, trackpy_tracks
 from scalor.classical.tracker import LINKER_SETTINGS, ClassicalTracker, evaluate, named
 from scalor.config import SceneConfig
 from scalor.data.scenes import Scenes

@@ -10,7 +10,7 @@ from scalor import checkpoint
 from scalor.cli.fit import name_of
 from scalor.data.footage import Frames
 from scalor.errors import InputError
-from scalor.fitting.comparing import LabelFreeScore
+from scalor.fitting.refine import LabelFreeScore
 from scalor.tracking.view import VideoView
 
 from .conftest import Say
@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused(words: list[str], said: str, say: Say, film: 
 def test_a_setting_that_cannot_be_is_refused_before_frames_are_kept(
     say: Say, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("scalor.fitting.fit.keep")
+    monkeypatch.delattr("scalor.fitting.scratch.keep")
     assert "model.glimpse is 9" in say("fit", film, "--out", "mine", "--model.glimpse", "9").complaint
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import scalor
-from scalor.outputs import FILES, rle
+from scalor.outputs import FILES, mask_files
 from scalor.video import iterate_frames, write_video
 
 from .conftest import Say, contents
@@ -64,7 +64,7 @@ def test_track_is_the_same_for_the_command_line_and_the_library(
     masks = json.loads(Path("tracked/masks.json").read_text())["annotations"]
     assert tracks.masks is not None
     for annotation, mask in zip(masks, tracks.masks, strict=True):
-        assert np.array_equal(rle.decode(annotation["segmentation"]["counts"], (32, 32)), mask)
+        assert np.array_equal(mask_files.decode(annotation["segmentation"]["counts"], (32, 32)), mask)
 
 
 def test_the_report_tells_where_it_comes_from(say: Say, weights: Path, videos: dict[str, Path]) -> None:
@@ -100,8 +100,8 @@ def test_a_region_is_tracked_as_if_it_were_the_video_and_told_in_pixels_of_the_w
     assert [pytest.approx(row, abs=2e-3) for row in moved] == within
     shown = {name: json.loads(Path(name, "masks.json").read_text())["annotations"] for name in ("alone", "wide")}
     for small, large in zip(shown["alone"], shown["wide"], strict=True):
-        mask = rle.decode(large["segmentation"]["counts"], (50, 70))
-        assert np.array_equal(mask[10:42, 30:62], rle.decode(small["segmentation"]["counts"], (32, 32)))
+        mask = mask_files.decode(large["segmentation"]["counts"], (50, 70))
+        assert np.array_equal(mask[10:42, 30:62], mask_files.decode(small["segmentation"]["counts"], (32, 32)))
         assert mask.sum() == small["area"]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from scalor.evaluation.hota import ALPHAS, HotaCounts, hota_counts
 from scalor.evaluation.matching import Gate, iou_gate
-from scalor.evaluation.tracking import match_sequence
+from scalor.evaluation.mota import match_sequence
 
 from .stories import frame, noisy_clip
 

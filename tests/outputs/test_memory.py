@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from scalor.outputs import ResultFolder
-from scalor.outputs.by_object import ObjectPaths
-from scalor.outputs.coco import CocoFile
 from scalor.outputs.films import EvenSample
 from scalor.outputs.frame import TrackedFrame
+from scalor.outputs.mask_files import CocoFile, LabelTiff
 from scalor.outputs.tables import TrackTables
-from scalor.outputs.tiff import LabelTiff
+from scalor.outputs.trajectories import ObjectPaths
 from scalor.visual.overlay import number_bitmap
 from tests.outputs.stories import SIZE, shots
 

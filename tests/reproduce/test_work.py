@@ -16,7 +16,7 @@ from torch import Tensor
 
 from scalor import InputError, checkpoint
 from scalor.presets import PRESETS, get_preset
-from scalor.reproduce import catalogue, measuring
+from scalor.reproduce import catalogue, measure
 from scalor.reproduce.catalogue import choose
 from scalor.reproduce.runs import locate
 from scalor.reproduce.work import work
@@ -34,8 +34,8 @@ def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shrink_presets(monkeypatch)
     write_digits(tmp_path)
     monkeypatch.setenv("SCALOR_MNIST", str(tmp_path))
-    monkeypatch.setattr(measuring, "OBJECTS", (1, 2))
-    monkeypatch.setattr(measuring, "TIMED_FRAMES", 4)
+    monkeypatch.setattr(measure, "OBJECTS", (1, 2))
+    monkeypatch.setattr(measure, "TIMED_FRAMES", 4)
     monkeypatch.setattr(catalogue, "CURVE_POINTS", 2)
 
 
@@ -281,7 +281,7 @@ def test_a_stop_in_a_measurement_keeps_what_was_measured(
         os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setitem(measuring.MEASURES, "likelihood", stop)
+        patch.setitem(measure.MEASURES, "likelihood", stop)
         with pytest.raises(Stopped):
             work(cells, order(tmp_path))
     outcome = work(cells, order(tmp_path))

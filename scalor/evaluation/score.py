@@ -1,0 +1,144 @@
+"""Score the tracks of a real video against a ground-truth file, as `scalor score` does.
+
+>>> print(score("tracked/tracks.csv", "gt.txt", frames=(478, 795)).table())
+
+Boxes are not clipped. Identities count only within the scored frames, so a track that began earlier starts anew. True
+rows with confidence 0 are ignored: missing one is no error, and a prediction that matches one, and no other object, is
+no false positive (see `tracking`).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from scalor.errors import InputError
+from scalor.evaluation.hota import HotaCounts, hota_counts
+from scalor.evaluation.matching import FramePair, Gate, diagonal_gate
+from scalor.evaluation.mota import ClearCounts, IdentityCounts, clear_counts, identity_counts, match_sequence
+from scalor.evaluation.motchallenge import BoxRows, read_boxes
+
+GATES = (Gate("iou .5", "iou", 0.5), Gate("iou .3", "iou", 0.3), diagonal_gate())
+"""The gates under which tracks are scored."""
+
+
+@dataclass(frozen=True)
+class GateScore:
+    """Scores under one gate. HOTA is computed from box IoU; under the centre gate, it is computed from distances."""
+
+    clear: ClearCounts
+    identity: IdentityCounts
+    hota: HotaCounts
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the scores as a dictionary for JSON."""
+        clear = self.clear
+        return {
+            "mota": clear.mota,
+            "idf1": self.identity.idf1,
+            "hota": self.hota.hota,
+            "precision": clear.precision,
+            "recall": clear.recall,
+            "switches": clear.switches,
+            "misses": clear.misses,
+            "false_positives": clear.false_positives,
+        }
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a file of tracks against a file of ground truth."""
+
+    frames: tuple[int, int]
+    """First and last scored frame, numbered from 1 on, both included."""
+    objects: int
+    """Number of rows of the ground truth that count."""
+    identities: int
+    """Number of different ids in these rows."""
+    gates: dict[str, GateScore]
+    """Scores by the name of the gate."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the scores as a dictionary for JSON."""
+        return {
+            "frames": list(self.frames),
+            "objects": self.objects,
+            "identities": self.identities,
+            "gates": {name: score.to_dict() for name, score in self.gates.items()},
+        }
+
+    def table(self) -> str:
+        """Return the scores as a table for the terminal."""
+        lines = [f"{'gate':<8}{'MOTA':>8}{'IDF1':>8}{'HOTA':>8}{'prec.':>8}{'recall':>8}{'switches':>10}"]
+        for name, score in self.gates.items():
+            one = score.to_dict()
+            ratios = "".join(f"{one[key]:>8.3f}" for key in ("mota", "idf1", "hota", "precision", "recall"))
+            lines.append(f"{name:<8}{ratios}{one['switches']:>10.0f}")
+        first, last = self.frames
+        lines.append(f"frames {first}-{last}, {self.identities} objects in {self.objects} rows of truth")
+        return "\n".join(lines)
+
+
+def score(
+    tracks: str | Path,
+    truth: str | Path,
+    frames: tuple[int, int] | None = None,
+    minimum_presence: float | None = None,
+) -> Scores:
+    """Score a file of tracks against a file of ground truth.
+
+    Parameters
+    ----------
+    tracks : str or Path
+        MOTChallenge text, or a `tracks.csv` of `scalor track`.
+    truth : str or Path
+        Ground truth in the same formats.
+    frames : tuple of int, optional
+        First and last frame to score, numbered from 1, both included. By default, from the first to the last frame of
+        the ground truth.
+    minimum_presence : float, optional
+        Presence above which a row of the tracks counts. By default, every row counts.
+
+    Returns
+    -------
+    Scores
+        The scores under all gates.
+
+    Examples
+    --------
+    >>> print(score("tracked/tracks.csv", "gt.txt", frames=(478, 795)).table())
+    """
+    true, found = read_boxes(truth), read_boxes(tracks)
+    if not len(true.frame):
+        raise InputError(f"{truth} is empty: give a truth file with at least one box.")
+    first, last = (int(true.frame.min()), int(true.frame.max())) if frames is None else frames
+    if not 1 <= first <= last:
+        raise InputError(f"frames is {first}-{last}: give the first, from 1 on, and the last, for example 1-100.")
+    true, found = true.within(first, last), found.within(first, last)
+    if not len(true.frame):
+        raise InputError(f"frames is {first}-{last}: {truth} has no box in them; choose frames that it covers.")
+    if minimum_presence is not None:
+        found = found.select(found.confidence > minimum_presence)
+    pairs = pair_rows(true, found, first, last)
+    counted = true.select(true.confidence != 0)
+    gates = {gate.name: _one_gate(pairs, gate) for gate in GATES}
+    return Scores((first, last), len(counted.id), len(np.unique(counted.id)), gates)
+
+
+def pair_rows(true: BoxRows, found: BoxRows, first: int, last: int) -> list[FramePair]:
+    """Pair ground truth with predictions, one entry per frame. Frames that neither file mentions are empty."""
+    pairs = []
+    for frame in range(first, last + 1):
+        here, there = true.within(frame, frame), found.within(frame, frame)
+        centres = ((rows.box[:, :2] + rows.box[:, 2:]) / 2 for rows in (here, there))
+        true_centre, pred_centre = centres
+        ignored = here.confidence == 0
+        pairs.append(FramePair(here.id, here.box, true_centre, ignored, there.id, there.box, pred_centre))
+    return pairs
+
+
+def _one_gate(pairs: list[FramePair], gate: Gate) -> GateScore:
+    """Return the scores under one gate."""
+    matches = match_sequence(pairs, gate)
+    counted = [match.pair for match in matches]
+    return GateScore(clear_counts(matches, gate), identity_counts(matches), hota_counts(counted, gate))
