@@ -81,7 +81,7 @@ MUTATIONS = (
     Mutation("data/footage.py", "torch.where(state == SEEN, inside, UNSEEN)", "inside", "data fitting"),
     Mutation("data/compositor.py", 'ours if name == "order" else ours[:, :length]', "ours", "data"),
     Mutation("data/compositor.py", "visible=visible", "visible=truth.visible", "data"),
-    Mutation("data/bodies.py", "torch.where(joined, own.roll(1, 0), own)", "own", "data"),
+    Mutation("data/paths.py", "torch.where(joined, own.roll(1, 0), own)", "own", "data"),
     # Training and weights.
     Mutation("training/step.py", "1 - torch.isfinite(norm).float()", "0 * torch.isfinite(norm).float()", "training"),
     Mutation("training/step.py", "number * self.config.train.batch", "number", "training"),

@@ -8,7 +8,6 @@ from typing import ClassVar, NamedTuple
 
 import pytest
 import torch
-from test_config import attributes_read
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -27,6 +26,7 @@ from scalor.systems import SYSTEMS, System, config_from_dict
 from scalor.training import guards, pictures
 from scalor.training.loop import Job, make_scenes, train_together
 from scalor.training.step import TrainingStep
+from tests.test_config import attributes_read
 from tests.training.tiny import CPU, MODELS, differing, log_of, run, tensors, tiny
 
 OTHERS = [name for name in SYSTEMS if name != "scalor"]

@@ -1,7 +1,7 @@
 """Composed clips: varied objects that move in front of a stationary background, with ground truth.
 
 The universal weights (`any`) are trained on these clips. Each clip draws its own background, objects, motion and
-camera effects (`bodies`, `disturbances`). The background picture that comes with a clip is as imperfect as one
+camera effects (`bodies`, `paths`, `disturbances`). The background picture that comes with a clip is as imperfect as one
 estimated from a real video: objects that rested remain in it as ghosts, and its light differs slightly from that of the
 frames. A clip depends only on (seed, split, index). Nothing here copies a tensor to the host, so a call can be captured
 in a CUDA graph.
@@ -27,11 +27,12 @@ from torch import Tensor
 
 from scalor.config import SceneConfig
 from scalor.data import bodies, disturbances
-from scalor.data.bodies import Build, Paths, paths
+from scalor.data.bodies import Build
 from scalor.data.clip import Clip, Truth
 from scalor.data.footage import with_background
 from scalor.data.hashing import between, fold, key, uniform, whole
 from scalor.data.layers import STEPS, Cast, draw
+from scalor.data.paths import Paths, paths
 from scalor.errors import without_extra
 
 RADIUS = 19

@@ -305,7 +305,7 @@ def crops(picture: Float[Tensor, "3 480 720"], side: int) -> Float[Tensor, "P 3 
 VIDEOS = ("grandcentral.avi", "frames")
 """File name of the video, or of a folder with its frames."""
 # Numbers of draws, see `hashing`.
-PLACE, START = range(2)
+PLACE, FIRST = range(2)
 
 
 class Station:
@@ -325,7 +325,7 @@ class Station:
     def clips(self, index: Int[Tensor, " B"], length: int) -> Clip:
         """Return the clips with these indices. Their truth is empty."""
         clip = key(self.seed, self.split, index)
-        first = whole(clip, START, self.starts)[:, None]
+        first = whole(clip, FIRST, self.starts)[:, None]
         seen = self.squares[first + torch.arange(length, device=index.device), whole(clip, PLACE, len(PLACES))[:, None]]
         frames = seen.float() / 255
         return Clip(frames, empty_truth(frames))

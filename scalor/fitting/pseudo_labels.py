@@ -126,7 +126,7 @@ def save(frames: Frames, path: Path) -> None:
         frames.save(temporary)
 
 
-MOST_FRAMES, STRETCH = 1_500, 60
+MOST_FRAMES, LABELLED_STRETCH = 1_500, 60
 """Largest number of frames that are labelled, and number of consecutive frames in each part of a longer video."""
 REACH = 1.1
 """Largest distance of an object's pixels from the centre of its box, in half sides of the box."""
@@ -144,7 +144,7 @@ def keep_and_label(view: VideoView, config: Config, tracker: Tracker, quiet: boo
     foregrounds: list[np.ndarray] = []
     number = ids = 0
     parts = stretches_of(view, min(MOST_FRAMES, keeper.most))
-    total = len(parts) * STRETCH if len(parts) > 1 else view.video.frames
+    total = len(parts) * LABELLED_STRETCH if len(parts) > 1 else view.video.frames
     with tqdm(desc="tracking", total=total, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
         for part in parts:
             number, first_id = number + 1, ids  # skip a number, so that the keeper begins a new stretch
@@ -164,10 +164,10 @@ def stretches_of(view: VideoView, most: int) -> list[VideoView]:
     count, stride = video.frames, video.selection.stride
     if count is None or count <= most:
         return [view]
-    number = max(1, most // STRETCH)
+    number = max(1, most // LABELLED_STRETCH)
     first, seconds = video.selection.start or 0.0, stride / video.fps
-    starts = [first + int((place + 0.5) / number * (count - STRETCH)) * seconds for place in range(number)]
-    return [replace(view, video=part_of(video, start, start + STRETCH * seconds)) for start in starts]
+    starts = [first + int((place + 0.5) / number * (count - LABELLED_STRETCH)) * seconds for place in range(number)]
+    return [replace(view, video=part_of(video, start, start + LABELLED_STRETCH * seconds)) for start in starts]
 
 
 def part_of(video: Video, start: float, end: float) -> Video:

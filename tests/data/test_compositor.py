@@ -7,11 +7,11 @@ import torch
 
 from scalor.config import SceneConfig
 from scalor.data import bodies
-from scalor.data.bodies import paths
 from scalor.data.clip import Clip
 from scalor.data.compositor import Compositor, Division
 from scalor.data.disturbances import NoiseBank, compressed, cosines, light, scenes
 from scalor.data.hashing import fold, key
+from scalor.data.paths import paths
 from scalor.data.scenes import Scenes
 
 CONFIG = SceneConfig(kind="composed", length=8, objects=(0, 12), size=18.0)

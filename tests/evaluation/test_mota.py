@@ -28,7 +28,7 @@ from scalor.evaluation.mota import (
 from .stories import frame, noisy_clip, tracks_of
 
 NEAR = Gate("near", "distance", 3.0)
-A, B = (10.0, 10.0), (30.0, 30.0)
+A, B, C = (10.0, 10.0), (30.0, 30.0), (50.0, 50.0)
 
 
 def clear(*frames: FramePair, gate: Gate = NEAR) -> ClearCounts:
@@ -273,9 +273,6 @@ def test_a_switch_costs(frames: int, data: st.DataObject) -> None:
     assert identity(*story).idf1 == pytest.approx(max(at, frames - at) / frames)
     assert hota_counts(story, NEAR).hota < 1
     assert hota_counts(story, NEAR).deta == pytest.approx(1)
-
-
-A, B, C = (10.0, 10.0), (30.0, 30.0), (50.0, 50.0)
 
 
 def errors(*frames: FramePair) -> CountErrors:

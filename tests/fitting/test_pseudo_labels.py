@@ -205,7 +205,7 @@ def test_frames_are_kept_with_labels_where_something_is_found(finds: bool, tmp_p
 def test_of_a_long_video_stretches_are_labelled_that_are_spread_over_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pseudo_labels, "STRETCH", 10)
+    monkeypatch.setattr(pseudo_labels, "LABELLED_STRETCH", 10)
     view = look_at(open_video(walking_boxes(tmp_path / "film.npy", (16, 8), frames=200)))
     assert stretches_of(view, 200) == [view]
     parts = stretches_of(view, 40)
