@@ -19,7 +19,7 @@ from benchmarks import report
 from benchmarks.spoiling import Picture
 from benchmarks.track_command import CLASSICAL, DEFAULT, Tracked, gate_figures, origin, print_failures, track
 from scalor.errors import InputError
-from scalor.evaluation.motchallenge import BoxRows
+from scalor.evaluation.score import BoxRows
 from scalor.tracks import Tracks
 from scalor.video import open_video
 from scalor.visual.overlay import overlay

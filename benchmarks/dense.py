@@ -34,8 +34,7 @@ from scalor.model.decoders import MASK_THRESHOLD, Sprite
 from scalor.model.discovery import EXPLAINED_MASK, Proposals
 from scalor.model.elbo import ElboTerms
 from scalor.model.geometry import touches_frame
-from scalor.model.prior import PriorInput, Transition
-from scalor.model.propagation import POSTERIOR_STAYS, SEARCH_SCALE, PropagationPosterior
+from scalor.model.propagation import POSTERIOR_STAYS, SEARCH_SCALE, PriorInput, PropagationPosterior, Transition
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates
 from scalor.model.world import View

@@ -23,7 +23,7 @@ from scalor.health.records import Facts
 from scalor.still.background import SAMPLED, Background
 from scalor.still.foreground import ForegroundTest, to_floats
 from scalor.tracks import Tracks
-from scalor.video.pixels import shrink, shrunken_size
+from scalor.video.sources import shrink, shrunken_size
 
 SHORT_VERDICTS = {"good": "G", "doubtful": "d", "not to be trusted": "N"}
 WIDEST = 400

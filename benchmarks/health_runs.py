@@ -21,7 +21,7 @@ from scalor import checkpoint
 from scalor.classical.tracker import PREFIX, named
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
-from scalor.evaluation.motchallenge import BoxRows, read_boxes
+from scalor.evaluation.score import BoxRows, read_boxes
 from scalor.pipeline import track
 from scalor.presets import get_preset
 from scalor.tracks import join_tracks

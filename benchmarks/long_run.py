@@ -27,8 +27,7 @@ from benchmarks import report
 from benchmarks.spoiling import CRF, Picture, write_truth
 from benchmarks.track_command import Tracked, finished, gate_figures, origin, print_failures, words_for
 from scalor.errors import InputError
-from scalor.evaluation.motchallenge import BoxRows, read_boxes
-from scalor.evaluation.score import score
+from scalor.evaluation.score import BoxRows, read_boxes, score
 from scalor.files import replacing
 from scalor.video import open_video
 from scalor.video.writing import SMPTE170M

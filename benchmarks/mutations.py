@@ -106,7 +106,7 @@ MUTATIONS = (
     Mutation("tracking/sharpening.py", "KEEP_SHARE = 0.05, 0.15", "KEEP_SHARE = 0.0, 0.15", "tracking"),
     Mutation("tracking/view.py", "CLIP_DENSITY_RATIO = 4", "CLIP_DENSITY_RATIO = 1", "tracking"),
     Mutation("tracking/view.py", "TARGET_SIDE = 14.0", "TARGET_SIDE = 28.0", "tracking"),
-    Mutation("tracking/lens.py", "amplify_difference(small, empty, self.contrast)", "small", "tracking"),
+    Mutation("tracking/view.py", "amplify_difference(small, empty, self.contrast)", "small", "tracking"),
     Mutation("still/light.py", "picture - in_light(scene, light)", "picture - scene", "still"),
     Mutation("still/foreground.py", "~darker | tints(*there)", "~darker", "still"),
     Mutation("camera/estimate.py", "RESTING = 0.5", "RESTING = 0.0", "camera"),

@@ -17,8 +17,7 @@ from scalor.data.scenes import Scenes
 from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Mode
 from scalor.nn.interface import Model
-from scalor.nn.schedule import anneals
-from scalor.training.step import Batch, TrainingStep
+from scalor.training.step import Batch, TrainingStep, anneals
 
 NO_CLIPPING = 1e9
 

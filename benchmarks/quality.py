@@ -13,8 +13,7 @@ from scalor.data.scenes import Scenes
 from scalor.evaluation import report
 from scalor.kernels import forced
 from scalor.model.scalor import SCALOR
-from scalor.nn.schedule import anneals
-from scalor.training.step import TrainingStep
+from scalor.training.step import TrainingStep, anneals
 
 LENGTHS = ((0, 1), (400, 2), (1_000, 4))
 """A curriculum like that of the presets, in few steps."""

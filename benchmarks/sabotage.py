@@ -23,7 +23,7 @@ from benchmarks.spoiling import Part
 from benchmarks.track_command import CLASSICAL, DEFAULT, Tracked, gate_figures, origin, print_failures, track
 from scalor.cli.score import frame_range
 from scalor.errors import InputError
-from scalor.evaluation.motchallenge import read_boxes
+from scalor.evaluation.score import read_boxes
 from scalor.video import open_video
 
 FRAMES, SCORED = "400-795", "478-795"

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
 from scalor.errors import InputError
-from scalor.evaluation.motchallenge import BoxRows
+from scalor.evaluation.score import BoxRows
 from scalor.files import replacing
 from scalor.video.writing import SMPTE170M
 

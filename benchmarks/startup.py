@@ -72,8 +72,7 @@ def main(device_name: str) -> None:
 
     from scalor.data.scenes import Scenes
     from scalor.model.scalor import SCALOR
-    from scalor.nn.schedule import anneals
-    from scalor.training.step import TrainingStep
+    from scalor.training.step import TrainingStep, anneals
 
     def tick() -> None:
         if device.type == "cuda":

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from benchmarks import report
-from scalor.evaluation.motchallenge import BoxRows, read_boxes
-from scalor.evaluation.score import Scores, score
+from scalor.evaluation.score import BoxRows, Scores, read_boxes, score
 from scalor.provenance import commit, today
 
 CLASSICAL = "classical-motion"

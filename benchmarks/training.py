@@ -17,8 +17,7 @@ from benchmarks.plan import NATURAL, Plan, natural_config, training_config
 from benchmarks.timing import Memory, clean_up, median, seconds, synchronise
 from scalor.config import Config
 from scalor.data.scenes import Scenes
-from scalor.nn.schedule import Anneals, anneals
-from scalor.training.step import TrainingStep
+from scalor.training.step import Anneals, TrainingStep, anneals
 
 LATE = 8_000
 """The step whose temperature and presence prior are in force: all annealing is over."""

@@ -166,7 +166,7 @@ def main(words: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         scene = Path(folder) / "scene.npy"
         draw_scene(scene)
-        for task in tasks(asked.data, scene):
+        for task in tasks(asked.data and asked.data.resolve(), scene):
             if asked.only in task.name:
                 rows.append(compare(asked.trees, task, Path(folder)))
                 print(f"{rows[-1].same:4} {rows[-1].task} ({rows[-1].rows})", flush=True)

@@ -1,4 +1,8 @@
-"""Folders and files of results: folders checked to be writable, files that are complete or absent, reports as JSON."""
+"""Files of results: folders checked to be writable, files that are complete or absent, reports as JSON, stop signals.
+
+Work that must finish a step before it ends collects the signals SIGINT (Ctrl-C) and SIGTERM (kill). In work that may
+end anywhere they raise an exception.
+"""
 
 import json
 import math
@@ -6,14 +10,75 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from types import FrameType
 from typing import Any
 
 from scalor.errors import InputError
-from scalor.signals import stop_signals
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+class Stopped(BaseException):
+    """An exception for a stop signal, with the number of the signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Yield a list that collects a stop signal, which then does not end the process.
+
+    A second stop signal goes to the handler that was there before.
+    """
+    caught: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        restore(before)
+
+    with handling(note) as before:
+        yield caught
+
+
+@contextmanager
+def stop_signals_raised() -> Iterator[None]:
+    """Raise `Stopped` inside the block on a stop signal.
+
+    `Stopped` derives from BaseException, so nothing catches it by accident.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    with handling(stop):
+        yield
+
+
+@contextmanager
+def handling(handler: Handler) -> Iterator[dict[int, Any]]:
+    """Send stop signals to a handler inside the block. Yield the previous handlers, which are restored afterwards."""
+    before: dict[int, Any] = {}
+    try:
+        for which in (signal.SIGINT, signal.SIGTERM):
+            before[which] = signal.signal(which, handler)
+    except ValueError:  # not the main thread: only that one receives signals
+        before.clear()
+    try:
+        yield before
+    finally:
+        restore(before)
+
+
+def restore(handlers: dict[int, Any]) -> None:
+    for which, handler in handlers.items():
+        signal.signal(which, handler)
+
 
 PARTIAL = ".partial"
 """Name of the folder, inside the results folder, that holds the files until all of them are complete."""

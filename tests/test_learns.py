@@ -10,9 +10,8 @@ from scalor import checkpoint
 from scalor.data.scenes import Scenes
 from scalor.evaluation import evaluate_tracks
 from scalor.model import decoders
-from scalor.nn.schedule import anneals
 from scalor.presets import get_preset
-from scalor.training.step import TrainingStep
+from scalor.training.step import TrainingStep, anneals
 
 
 @pytest.mark.slow

@@ -20,12 +20,11 @@ from scalor.evaluation.report import evaluate
 from scalor.kernels import forced
 from scalor.nn.distributions import Estimator, Noise
 from scalor.nn.interface import Annealed, Bound, Model, Tracker
-from scalor.nn.schedule import anneals
 from scalor.presets import get_preset
 from scalor.systems import SYSTEMS, System, config_from_dict
 from scalor.training import guards, pictures
 from scalor.training.loop import Job, make_scenes, train_together
-from scalor.training.step import TrainingStep
+from scalor.training.step import TrainingStep, anneals
 from tests.test_config import attributes_read
 from tests.training.tiny import CPU, MODELS, differing, log_of, run, tensors, tiny
 

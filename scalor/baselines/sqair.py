@@ -47,7 +47,7 @@ from scalor.config import require, setting
 from scalor.data.clip import Truth
 from scalor.errors import InputError
 from scalor.kernels import crop, paste
-from scalor.model.captured import follow_frames
+from scalor.model.compiled import follow_frames
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.model.encoders import shrinking_stack
 from scalor.model.frames import check_frame, check_frames
@@ -694,7 +694,7 @@ class SQAIR(Tracker):
 
     def compiled_bound(self) -> BoundFunction:
         """Return `bound` with a compiled time step."""
-        from scalor.nn.compiling import Compiled  # only training compiles
+        from scalor.model.compiled import Compiled  # only training compiles
 
         module = SQAIRFollow(self)
         compiled = Compiled(module, module.used())

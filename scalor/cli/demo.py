@@ -9,8 +9,7 @@ import torch
 
 from scalor import checkpoint
 from scalor.cli.generate import SCENE_FPS, show_rollout
-from scalor.cli.measured import table
-from scalor.cli.video import print_result
+from scalor.cli.text import print_result, table
 from scalor.data.scenes import Scenes
 from scalor.evaluation import report
 from scalor.files import open_folder

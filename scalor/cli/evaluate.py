@@ -6,7 +6,7 @@ from scalor import checkpoint
 from scalor.classical.tracker import evaluate, named
 from scalor.cli import overrides
 from scalor.cli.classical import is_classical
-from scalor.cli.measured import gates, table
+from scalor.cli.text import gates, table
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import print_json

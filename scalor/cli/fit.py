@@ -12,7 +12,7 @@ import torch
 from scalor import checkpoint
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.cli import overrides
-from scalor.cli.video import selection_from, survey_text
+from scalor.cli.text import selection_from, survey_text
 from scalor.config import Config
 from scalor.errors import InputError
 from scalor.files import as_json, open_folder, print_json

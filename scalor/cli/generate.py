@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from scalor import checkpoint
-from scalor.cli.video import print_result
+from scalor.cli.text import print_result
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report

@@ -12,17 +12,15 @@ import torch
 from jaxtyping import UInt8
 
 from scalor import checkpoint
-from scalor.cli.video import print_result, provenance_of, selection_from
+from scalor.cli.text import print_result, provenance_of, selection_from
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR, Rollout
 from scalor.nn.distributions import Mode
 from scalor.outputs import ResultFolder
-from scalor.tracking.lens import Lens
-from scalor.tracking.view import lens_for, look_at, slots_for
+from scalor.tracking.view import Lens, lens_for, look_at, slots_for
 from scalor.video import Video, open_video
 from scalor.video.sources import Frame
-from scalor.visual.colors import label_picture
-from scalor.visual.overlay import overlay
+from scalor.visual.overlay import label_picture, overlay
 from scalor.visual.strips import save_png, strip, to_bytes
 
 SHOWN = 5

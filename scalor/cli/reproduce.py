@@ -5,13 +5,12 @@ import sys
 from pathlib import Path
 
 from scalor import checkpoint
-from scalor.files import print_json
+from scalor.files import Stopped, print_json
 from scalor.reproduce import page
 from scalor.reproduce.catalogue import Cell, choose
 from scalor.reproduce.figures import draw_all
 from scalor.reproduce.results import Document, Order
 from scalor.reproduce.work import work
-from scalor.signals import Stopped
 
 PAGES = ("figures", "page")
 """Outputs that are made from existing trainings and results, in this order."""

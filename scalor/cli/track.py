@@ -8,11 +8,11 @@ from dataclasses import asdict
 
 from scalor import checkpoint
 from scalor.cli.classical import MOTION, check_words, is_classical, tracker_for_video
-from scalor.cli.video import print_result, provenance_of, selection_from, survey_text
+from scalor.cli.text import print_result, provenance_of, selection_from, survey_text
 from scalor.errors import InputError
+from scalor.files import Stopped, stop_signals_raised
 from scalor.outputs import ResultFolder
 from scalor.pipeline import load_for, track_video
-from scalor.signals import Stopped, stop_signals_raised
 from scalor.tracking.follow import Streaming
 from scalor.tracking.view import VideoView, look_at
 from scalor.video import open_video

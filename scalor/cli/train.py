@@ -9,7 +9,7 @@ import torch
 
 from scalor import checkpoint
 from scalor.cli import overrides
-from scalor.cli.measured import table
+from scalor.cli.text import table
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import as_json, print_json

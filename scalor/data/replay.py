@@ -359,7 +359,7 @@ def find_video(folder: Path) -> Path:
 def cut_out(path: Path, side: int) -> Iterator[UInt8[np.ndarray, "P 3 side side"]]:
     """Yield the squares at all places of every eighth frame of the video, scaled to `side` pixels."""
     from scalor.video import Selection, open_video  # imported here because only this function needs codecs
-    from scalor.video.pixels import shrink
+    from scalor.video.sources import shrink
 
     for frame in tqdm(open_video(path, Selection(stride=STRIDE)), "cutting", file=sys.stderr, unit="frame"):
         picture = frame.picture

@@ -19,16 +19,14 @@ from scalor.data.footage import HIDDEN, NOBODY, SEEN, Frames, Labels
 from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.nn.interface import Tracker
-from scalor.still.blobs import find_blobs, large_enough
+from scalor.still.foreground import find_blobs, large_enough
 from scalor.still.survey import changes_in
 from scalor.tracking.follow import follow
 from scalor.tracking.identity import PREDICTED_PRESENCE
-from scalor.tracking.lens import Lens
-from scalor.tracking.view import VideoView
+from scalor.tracking.view import Lens, VideoView
 from scalor.tracks import Tracks
 from scalor.video import Video
-from scalor.video.pixels import amplify_difference, shrink
-from scalor.video.sources import Picture
+from scalor.video.sources import Picture, amplify_difference, shrink
 
 MAX_BYTES = 2**30
 """Largest total size of the kept frames. More frames of a long video do not improve the training."""

@@ -31,12 +31,11 @@ from scalor.fitting.pseudo_labels import keep_and_label, save
 from scalor.fitting.scratch import FOOTAGE_FILE, check_length, check_views
 from scalor.health import HealthMonitor
 from scalor.nn.interface import Tracker
-from scalor.nn.schedule import anneals
 from scalor.pipeline import load_for
 from scalor.tracking.follow import follow, lens_of, monitor_for, usual_sizes
 from scalor.tracking.identity import shape_distance
 from scalor.tracking.view import VideoView, is_universal, lens_for, look_at
-from scalor.training.step import TrainingStep
+from scalor.training.step import TrainingStep, anneals
 from scalor.video import Selection, open_video
 from scalor.video.reading import Video
 

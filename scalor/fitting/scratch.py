@@ -18,7 +18,7 @@ from scalor.fitting.pseudo_labels import keep, save
 from scalor.still.survey import Survey
 from scalor.tracking.view import VideoView, look_at
 from scalor.video import Selection, Video, open_video
-from scalor.video.pixels import shrunken_size
+from scalor.video.sources import shrunken_size
 
 AREA = 320.0
 """Largest area of a typical object at the model's scale, in square pixels. It is large enough to tell objects apart and

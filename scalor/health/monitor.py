@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from scalor.errors import InputError
-from scalor.health.coverage import Covering
-from scalor.health.lives import Lives
+from scalor.health.measures import Covering, Lives
 from scalor.health.records import Facts, Health
 from scalor.health.verdict import CAMERAS, judge
 from scalor.tracks import Tracks

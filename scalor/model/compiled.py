@@ -1,15 +1,60 @@
-"""SCALOR's posterior time step (`World.follow`), compiled for training on a GPU."""
+"""The time step made fast on a GPU: compiled for training, captured as a CUDA graph for tracking.
 
+Training compiles `World.follow`. The weights are passed as one vector, so their gradients over T frames are summed with
+one kernel per frame, instead of one for each of some sixty tensors. Torch keeps compiled kernels in its cache folder
+for the next run.
+
+Tracking runs frame by frame. After some frames the step runs as a CUDA graph, which needs one launch per frame instead
+of hundreds. A state is any record of tensors (a dataclass or a named tuple, possibly nested) whose shapes do not change
+from frame to frame.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from typing import Any, Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from scalor.model.decoders import Sprite
 from scalor.model.rendering import RenderInput
+from scalor.model.sighting import Sighting
 from scalor.model.state import ObjectState, SceneState
 from scalor.model.world import PosteriorStep, View, World
-from scalor.nn.compiling import Compiled
 from scalor.nn.distributions import FrameNoise, Relaxed
+from scalor.nn.records import copied, tensors
+
+
+class Compiled:
+    """Compiled module; call it with the vector of weights and the inputs of the module.
+
+    `weights` gathers the vector once for all frames of a training step. Noise and annealed values must be inputs, and
+    must be tensors or records of tensors, because a Python number is compiled in as a constant.
+    """
+
+    def __init__(self, module: nn.Module, used: Iterable[nn.Parameter]) -> None:
+        self.module, wanted = module, set(used)
+        self.parameters = {name: p for name, p in module.named_parameters() if p in wanted}
+        # Each setting needs two graphs (first frame, later frames), and many settings may train side by side.
+        torch._dynamo.config.recompile_limit = 64
+        self.compiled = torch.compile(self.plain, fullgraph=True, dynamic=False, options={"combo_kernels": True})
+
+    def weights(self) -> Tensor:
+        """Return all weights that the module uses, as one vector."""
+        return torch.cat([parameter.flatten() for parameter in self.parameters.values()])
+
+    def __call__(self, weights: Tensor, *inputs: Any) -> Any:
+        return self.compiled(weights, *inputs)
+
+    def plain(self, weights: Tensor, *inputs: Any) -> Any:
+        """Run the module with these weights; this is the function that is compiled."""
+        parts = weights.split([parameter.numel() for parameter in self.parameters.values()])
+        named = {
+            name: part.view(parameter.shape)
+            for part, (name, parameter) in zip(parts, self.parameters.items(), strict=True)
+        }
+        return functional_call(self.module, named, inputs)
 
 
 class FollowModule(nn.Module):
@@ -64,3 +109,69 @@ def owned(seen: PosteriorStep) -> PosteriorStep:
         SceneState(objects, state.roster, state.discovered, state.turned_away, state.fresh),
         seen.background_noise,
     )
+
+
+FRAMES_BEFORE_CAPTURE = 20
+"""Number of frames that run without a graph.
+
+Capturing takes as long as about a dozen frames without a graph, so it does not pay off for short clips.
+"""
+
+State = TypeVar("State")
+Start = Callable[[Tensor], State]
+Step = Callable[[State, Tensor], tuple[State, Sighting]]
+
+
+def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tensor]) -> Iterator[tuple[State, Sighting]]:
+    """Yield the state and the sighting after each image.
+
+    Parameters
+    ----------
+    start
+        Returns the state before the first image, given that image.
+    step
+        Returns the next state and the sighting, given a state and an image.
+    images
+        Images [B, C, H, W], one per frame.
+
+    Yields
+    ------
+    tuple[State, Sighting]
+        A state is valid only until the next image, because a captured graph overwrites it. A sighting stays valid.
+    """
+    state: State | None = None
+    captured: CapturedStep[State] | None = None
+    for t, image in enumerate(images):
+        state = start(image) if state is None else state
+        if image.is_cuda and t == FRAMES_BEFORE_CAPTURE:
+            captured = CapturedStep(step, state, image)
+        state, sighting = captured(image) if captured else step(state, image)
+        yield state, sighting
+
+
+class CapturedStep(Generic[State]):
+    """A tracking step captured as a CUDA graph; call it with an image to get the next state and the sighting.
+
+    The state is updated in place, so a state that was returned changes with the next call. A returned sighting is a
+    copy and does not change.
+    """
+
+    def __init__(self, step: Step[State], state: State, image: Tensor) -> None:
+        self.image, self.state = image.clone(), copied(state)
+        with torch.cuda.device(image.device):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(2):  # warm-up: kernels load and libraries initialise here, not in the capture
+                    step(self.state, self.image)
+            torch.cuda.current_stream().wait_stream(side)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, stream=side):
+                after, self.sighting = step(self.state, self.image)
+                for old, new in zip(tensors(self.state), tensors(after), strict=True):
+                    old.copy_(new)
+
+    def __call__(self, image: Tensor) -> tuple[State, Sighting]:
+        self.image.copy_(image)
+        self.graph.replay()
+        return self.state, copied(self.sighting)

@@ -18,7 +18,7 @@ from torch import Tensor
 from scalor.config import ModelConfig, require
 from scalor.data.clip import Truth
 from scalor.errors import InputError
-from scalor.model.captured import follow_frames
+from scalor.model.compiled import follow_frames
 from scalor.model.elbo import Activity, ElboResult, ElboTerms, explain
 from scalor.model.encoders import Memory
 from scalor.model.frames import check_frame, check_frames

@@ -26,8 +26,7 @@ from scalor.model.decoders import Sprite
 from scalor.model.discovery import Discovered, Discovery, Proposals
 from scalor.model.encoders import ImageEncoder, Memory
 from scalor.model.geometry import Ruler
-from scalor.model.prior import PriorInput
-from scalor.model.propagation import Propagated, Propagation, PropagationPosterior
+from scalor.model.propagation import PriorInput, Propagated, Propagation, PropagationPosterior
 from scalor.model.rendering import RenderInput, compose, coverage, draw, render_input
 from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, join
 from scalor.nn.distributions import Estimator, Normal

@@ -16,12 +16,20 @@ from jaxtyping import UInt8
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing_together
 from scalor.health import Health
-from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_picture
-from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.mask_files import CocoFile, LabelTiff
 from scalor.outputs.page import Report
-from scalor.outputs.tables import ParquetTable, TrackTables, mean_counts, write_napari
-from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, draw_counts, summarise_track
+from scalor.outputs.pictures import (
+    EvenSample,
+    ObjectPaths,
+    OverlayFilm,
+    TrackSummary,
+    Trajectories,
+    draw_counts,
+    jpeg,
+    label_picture,
+    summarise_track,
+)
+from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
 from scalor.tracks import Tracks
 from scalor.video import VideoWriter
 from scalor.visual.strips import save_png

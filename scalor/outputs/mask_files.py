@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Integer
 
 from scalor.outputs import mask_files
-from scalor.outputs.frame import TrackedFrame, extent
+from scalor.outputs.tables import TrackedFrame, extent
 
 FIRST_CHARACTER = 48
 FIVE_BITS, SIGN, MORE = 0x1F, 0x10, 0x20

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing
-from scalor.reproduce.markdown import brief, origin, outdated
-from scalor.reproduce.results import Document, read_all
+from scalor.reproduce.results import Document, brief, origin, outdated, read_all
 from scalor.reproduce.sections import SECTIONS, short_tracking
 
 PAGE, RESEARCH = Path("docs/results.md"), Path("docs/research.md")

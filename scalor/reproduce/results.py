@@ -1,7 +1,11 @@
-"""Result files: one JSON document per setting and seed, `RESULTS/TABLE/SETTING-seedK.json`, written atomically."""
+"""Result files: one JSON document per setting and seed, `RESULTS/TABLE/SETTING-seedK.json`, written atomically.
+
+Results become Markdown tables, with means and ranges over the seeds and a summary of their provenance.
+"""
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +15,7 @@ import torch
 from scalor.config import Config
 from scalor.errors import InputError
 from scalor.files import as_json, replacing
-from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting
-from scalor.reproduce.runs import differing_field
+from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting, differing_field
 from scalor.systems import config_from_dict
 from scalor.training.loop import MAX_CONCURRENT_RUNS
 
@@ -121,3 +124,140 @@ def read_files(folder: Path) -> Iterable[Document]:
             if named != (table, path.stem):
                 raise InputError(f"{path} says it is {'/'.join(named)}: give the file that name, or move it away.")
             yield document
+
+
+NOT_YET = "not measured yet"
+NOTHING = "-"
+"""Cell of a value that does not exist."""
+
+Get = Callable[[Document], float | None]
+"""Function that reads one value from a result document."""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; the first column is left-aligned, all others are right-aligned."""
+    marks = [":--", *["--:"] * (len(head) - 1)]
+    return [f"| {' | '.join(line)} |" for line in (head, marks, *rows)]
+
+
+def figure(value: float | None, digits: int) -> str:
+    """Return a number as text, without a leading zero (.916), or NOTHING for None."""
+    if value is None:
+        return NOTHING
+    text = f"{round(value, digits) + 0.0:,.{digits}f}"  # adding zero makes -0.0 plain
+    return re.sub(r"^(-?)0\.", r"\1.", text)
+
+
+def quoted(record: object, field: str, digits: int) -> str:
+    """Return a published number as text, or NOTHING if there is no record."""
+    return figure(None if record is None else getattr(record, field), digits)
+
+
+def at(*path: str | int) -> Get:
+    """Return a function that reads the value at a path of keys in a document."""
+
+    def get(document: Document) -> float | None:
+        value: Any = document
+        for key in path:
+            value = value[key]
+        return None if value is None else float(value)
+
+    return get
+
+
+def per_clip(get: Get) -> Get:
+    """Return a function that divides a value by the number of clips."""
+
+    def divided(document: Document) -> float | None:
+        total = get(document)
+        return None if total is None else total / document["metrics"]["clips"]
+
+    return divided
+
+
+def mean(documents: Sequence[Document], digits: int, get: Get) -> str:
+    """Return the mean over seeds and, if they differ, their range; NOTHING if a seed has no value."""
+    values = [value for value in map(get, documents) if value is not None]
+    if not values or len(values) < len(documents):
+        return NOTHING
+    middle, least, most = (figure(value, digits) for value in (sum(values) / len(values), min(values), max(values)))
+    return middle if least == most else f"{middle} ({least} to {most})"
+
+
+def measured(documents: Sequence[Document], cells: Sequence[str]) -> list[str]:
+    """Return the cells of a row, or NOT_YET and blank cells if there are no results."""
+    return list(cells) if documents else [NOT_YET, *[""] * (len(cells) - 1)]
+
+
+def training_time(documents: Sequence[Document]) -> str:
+    """Return the seconds of training as text, and how many trainings shared the device."""
+    time = mean(documents, 0, at("training_provenance", "seconds"))
+    if time == NOTHING:
+        return "unknown"
+    shared = listed(document["training_provenance"]["side_by_side"] for document in documents)
+    return f"{time} s" if shared in ("", "1") else f"{time} s, {shared} side by side"
+
+
+def origin(documents: Sequence[Document], table: str) -> list[str]:
+    """Return the provenance of results: a summary and, folded away, every command with commit, hardware and date."""
+    if not documents:
+        return [f"Nothing measured yet: `scalor reproduce {table}` does it."]
+    measurements, trainings = provenances(documents)
+    commands = [f"- measured by {one}" for one in made_by(measurements)]
+    commands += [f"- trained by {one}" for one in made_by(trainings)]
+    commands += [f"- {one}" for one in outdated(documents)]
+    return ["<details>", f"<summary>{brief(documents)}</summary>", "", *commands, "", "</details>"]
+
+
+def outdated(documents: Sequence[Document]) -> list[str]:
+    """Return a sentence on the presets that changed since the results were made; an empty list if none changed."""
+    changed: dict[str, dict[str, None]] = {}  # ordered, without duplicates
+    for document in documents:
+        if field := changed_since(document):
+            changed.setdefault(field, {})[document["setting"]] = None
+    told = "; ".join(f"{', '.join(names)} (first difference: {field})" for field, names in changed.items())
+    return [f"made anew when asked for, since presets have changed: {told}"] if told else []
+
+
+def brief(documents: Sequence[Document]) -> str:
+    """Return one line on where and when results were made, with which seeds and how many clips."""
+    measurements, trainings = provenances(documents)
+    clips = listed(one["clips"] for one in measurements)
+    parts = [
+        f"Measured on {listed(one['hardware'] for one in measurements)}, {days(measurements)}",
+        f"trained on {listed(one['hardware'] for one in trainings)}, {days(trainings)}"
+        if trainings
+        else "nothing trained",
+        f"seeds {listed(document['seed'] for document in documents)}",
+        *([f"{clips} clips"] if clips else []),
+    ]
+    return "; ".join(parts) + "."
+
+
+def provenances(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+    """Return the provenance of the measurements, and of the trainings if there were any."""
+    trainings = [document["training_provenance"] for document in documents if document["training_provenance"]]
+    return [document["evaluation_provenance"] for document in documents], trainings
+
+
+def made_by(origins: Sequence[Document]) -> list[str]:
+    """Return every command once, with its commits, hardware and dates."""
+    commands: dict[str, list[Document]] = {}
+    for one in origins:
+        commands.setdefault(one["command"], []).append(one)
+    return [f"`{command}` ({', '.join(facts(own))}, {days(own)})" for command, own in commands.items()]
+
+
+def facts(origins: Sequence[Document]) -> list[str]:
+    return [f"commit {listed(one['commit'] for one in origins)}", listed(one["hardware"] for one in origins)]
+
+
+def days(origins: Sequence[Document]) -> str:
+    dates = sorted({one["date"] for one in origins})
+    return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Return all distinct values, sorted and joined by commas; None is left out."""
+    found = sorted({value for value in values if value is not None})
+    return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in found)

@@ -16,9 +16,10 @@ from scalor.reproduce.catalogue import (
     of_system,
     scenes_of,
 )
-from scalor.reproduce.markdown import (
+from scalor.reproduce.results import (
     NOT_YET,
     NOTHING,
+    Document,
     at,
     figure,
     listed,
@@ -29,7 +30,6 @@ from scalor.reproduce.markdown import (
     table,
     training_time,
 )
-from scalor.reproduce.results import Document
 
 Section = Callable[[Sequence[Document]], list[str]]
 """Function from the results of a table to the lines of its section."""

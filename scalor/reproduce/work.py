@@ -13,13 +13,11 @@ from tqdm import tqdm
 from scalor.data.mnist import load_digits
 from scalor.data.replay import data_folder
 from scalor.errors import InputError
-from scalor.files import open_folder
+from scalor.files import Stopped, open_folder, stop_signals_raised
 from scalor.reproduce import results
-from scalor.reproduce.catalogue import Cell
+from scalor.reproduce.catalogue import Cell, Training, locate
 from scalor.reproduce.measure import measure, measure_classical
 from scalor.reproduce.results import Document, Order
-from scalor.reproduce.runs import Training, locate
-from scalor.signals import Stopped, stop_signals_raised
 from scalor.training.loop import Job, train_together
 
 

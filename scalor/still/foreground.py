@@ -1,4 +1,4 @@
-"""Foreground test: the pixels that are neither noise nor background in shadow.
+"""Foreground test: the pixels that are neither noise nor background in shadow, and their connected components (blobs).
 
 A shadow darkens the background and leaves the rest of it unchanged: its colours if it has several, and otherwise its
 texture. If a video has no colours to compare (grey film, one tint throughout) and the background has no texture,
@@ -12,13 +12,16 @@ The numbers were chosen on the first 477 frames of PETS 2009 S2L1, view 1, by vi
 checked visually on six other videos of streets, fish, cells and colloids.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import ndimage
+
+from scalor.boxes import Perspective, sizes_at
 
 Picture = Float[np.ndarray, "3 H W"]
 """Colours in [0, 1]."""
@@ -52,7 +55,7 @@ WINDOW = 5
 TEXTURE, KEPT = 3.0, 0.6
 """Smallest standard deviation of the background's texture, in standard deviations of the noise, and smallest
 correlation of a shadow with it."""
-SPECK = 0.08
+SPECK_SHARE = 0.08
 """Foreground smaller than this share of an object's height or width is removed."""
 GAP = (0.15, 0.1)
 """Holes and gaps of up to these shares of an object's height and width are closed."""
@@ -197,9 +200,107 @@ def close(inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Bool[np
     """Remove specks, then close gaps."""
     share = inside.astype(np.float32)
     for axis, side in enumerate(size):
-        share = ndimage.uniform_filter1d(share, round(SPECK * side) | 1, axis)
+        share = ndimage.uniform_filter1d(share, round(SPECK_SHARE * side) | 1, axis)
     closed = (share > 0.45).astype(np.uint8)
     for grow in (ndimage.maximum_filter1d, ndimage.minimum_filter1d):
         for axis, (side, gap) in enumerate(zip(size, GAP, strict=True)):
             closed = grow(closed, round(gap * side) | 1, axis)
     return closed > 0
+
+
+SMALLEST_AREA = 8
+"""Smallest number of pixels of a component; smaller ones are noise."""
+LEAST = 0.15
+"""Smallest area of a component that may be an object, as a share of the area of a typical object's box."""
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """The connected components of the foreground in one frame, or in several frames one after the other."""
+
+    box: Float[np.ndarray, "N 4"]
+    """x0, y0, x1, y1."""
+    moments: Float[np.ndarray, "N 6"]
+    """Sums of 1, x, y, x x, y y and x y over the pixels. The moments of two blobs together are the sums of theirs."""
+    frame: tuple[int, int]
+    """Height and width of the image."""
+
+    @property
+    def centre(self) -> Float[np.ndarray, "N 2"]:
+        """x and y of the centres of the boxes."""
+        middle: np.ndarray = (self.box[:, :2] + self.box[:, 2:]) / 2
+        return middle
+
+    @property
+    def size(self) -> Float[np.ndarray, "N 2"]:
+        """Height and width of the boxes."""
+        sides: np.ndarray = (self.box[:, 2:] - self.box[:, :2])[:, ::-1]
+        return sides
+
+    @property
+    def area(self) -> Int[np.ndarray, " N"]:
+        """Number of pixels."""
+        return self.moments[:, 0].astype(int)
+
+    @property
+    def whole(self) -> Bool[np.ndarray, " N"]:
+        """Whether each box lies inside the image without touching its border."""
+        height, width = self.frame
+        x0, y0, x1, y1 = self.box.T
+        inside: np.ndarray = (x0 > 0) & (y0 > 0) & (x1 < width) & (y1 < height)
+        return inside
+
+    def axes(self) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
+        """Return length, breadth and angle of the ellipses with the same moments.
+
+        The angle, in radians, is that of the long axis from the x axis.
+        """
+        one, x, y, xx, yy, xy = self.moments.T
+        one = np.maximum(one, 1)
+        pixel = 1 / 12  # the variance within a pixel, which is a square and not a point
+        across, down = xx / one - (x / one) ** 2 + pixel, yy / one - (y / one) ** 2 + pixel
+        both = xy / one - x * y / one**2
+        middle, apart = (across + down) / 2, np.hypot((across - down) / 2, both)
+        length, breadth = 4 * np.sqrt(middle + apart), 4 * np.sqrt(np.maximum(middle - apart, pixel))
+        return length, breadth, np.arctan2(2 * both, across - down) / 2
+
+    def select(self, kept: Bool[np.ndarray, " N"]) -> "Blobs":
+        return Blobs(self.box[kept], self.moments[kept], self.frame)
+
+
+def find_blobs(changed: Bool[np.ndarray, "H W"], gap: int = 0) -> Blobs:
+    """Return the connected components of at least SMALLEST_AREA pixels.
+
+    Pieces up to twice `gap` pixels apart are one component.
+    """
+    grown = changed
+    for axis in (0, 1) if gap else ():
+        grown = ndimage.maximum_filter1d(grown, 2 * gap + 1, axis)
+    labels, count = ndimage.label(grown)
+    row, column = np.nonzero(changed)
+    number = labels[row, column] - 1
+    x, y = column + 0.5, row + 0.5
+    sums = [np.bincount(number, weights, count) for weights in (None, x, y, x * x, y * y, x * y)]
+    parts = ndimage.find_objects(np.where(changed, labels, 0) if gap else labels)
+    edges = [(part[1].start, part[0].start, part[1].stop, part[0].stop) for part in parts]
+    height, width = changed.shape
+    blobs = Blobs(np.array(edges, float).reshape(-1, 4), np.stack(sums, 1).astype(float), (height, width))
+    return blobs.select(blobs.area >= SMALLEST_AREA)
+
+
+def join_blobs(parts: Sequence[Blobs]) -> Blobs:
+    """Return the blobs of several frames, one frame after the other."""
+    boxes, moments = np.concatenate([one.box for one in parts]), np.concatenate([one.moments for one in parts])
+    return Blobs(boxes, moments, parts[0].frame)
+
+
+def large_enough(
+    blobs: Blobs, object_size: tuple[float, float], height: int, perspective: Perspective
+) -> Bool[np.ndarray, " N"]:
+    """Return which blobs may be objects of this typical size.
+
+    The size depends on the blob's row in an image of this height, as given by the perspective.
+    """
+    sizes = sizes_at(blobs.centre[:, 1], height, perspective)
+    large: np.ndarray = blobs.area >= LEAST * math.prod(object_size) * sizes**2
+    return large

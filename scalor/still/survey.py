@@ -22,11 +22,23 @@ from scipy import ndimage, stats
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.errors import InputError
 from scalor.still.background import Background
-from scalor.still.blobs import LEAST, Blobs, find_blobs, join_blobs, large_enough
-from scalor.still.foreground import CONTRAST, ORDINARY, STRONG, ForegroundTest, difference, noise_of, thinned, to_floats
+from scalor.still.foreground import (
+    CONTRAST,
+    LEAST,
+    ORDINARY,
+    STRONG,
+    Blobs,
+    ForegroundTest,
+    difference,
+    find_blobs,
+    join_blobs,
+    large_enough,
+    noise_of,
+    thinned,
+    to_floats,
+)
 from scalor.video import Video
-from scalor.video.pixels import shrink
-from scalor.video.sources import Frame
+from scalor.video.sources import Frame, shrink
 
 GAPS_JOINED = (0, 1, 2, 4, 7)
 """Pixels of the reduced frames by which pieces are dilated before they are joined."""

@@ -25,12 +25,10 @@ from scalor.still.background import Background
 from scalor.still.foreground import ForegroundTest, to_floats
 from scalor.still.survey import Survey
 from scalor.tracking.identity import LAG, MIN_MEAN_PRESENCE, Identities, believable, merge_duplicates
-from scalor.tracking.lens import Lens
 from scalor.tracking.sharpening import Sharpener
-from scalor.tracking.view import VideoView, is_universal, lens_for
+from scalor.tracking.view import Lens, VideoView, is_universal, lens_for
 from scalor.tracks import Tracks
-from scalor.video.pixels import shrink, shrunken_size
-from scalor.video.sources import Frame, Picture
+from scalor.video.sources import Frame, Picture, shrink, shrunken_size
 
 LEAST_AREA = 0.12
 """Smallest box area that is kept, as a share of a typical object's box area at the same place. Smaller boxes show a

@@ -15,8 +15,7 @@ from scipy import ndimage
 
 from scalor.still import foreground
 from scalor.tracks import Tracks
-from scalor.video.pixels import amplify_difference
-from scalor.video.sources import Picture
+from scalor.video.sources import Picture, amplify_difference
 
 MARGIN = 0.2
 """Margin around a box in which its object may lie, as a share of the box's sides."""

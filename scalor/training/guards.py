@@ -1,7 +1,7 @@
 """Warnings when training takes a course from which it does not recover, with the remedies."""
 
 from scalor.config import Config, ModelConfig, SystemConfig, TrainConfig
-from scalor.nn.schedule import anneals
+from scalor.training.step import anneals
 
 FIRST_WARNING_STEP = 1_000
 """Steps before the first warning. Until then the model may still recover by itself."""

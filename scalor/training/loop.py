@@ -19,14 +19,13 @@ from scalor.config import Config, SystemConfig, TrainConfig
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
+from scalor.files import stop_signals
 from scalor.nn.interface import Model
-from scalor.nn.schedule import anneals
 from scalor.provenance import commit
-from scalor.signals import stop_signals
 from scalor.training import guards
 from scalor.training.folder import History, Log, alone_in_all, claim_all, read_saved, restore, save, write_config
 from scalor.training.pictures import Pictures
-from scalor.training.step import TrainingStep
+from scalor.training.step import TrainingStep, anneals
 from scalor.training.warmup import warming
 
 MAX_BAD_STEPS = 50

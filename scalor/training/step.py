@@ -1,31 +1,67 @@
 """One optimiser step: scenes, bound, gradients, clipping, update. No value is read on the host.
 
-Any `Model` (`scalor.nn.interface`) can be trained. On the CPU the step runs as it is written. On a GPU the whole step,
-including the part that the model compiles, is captured once per sequence length as a CUDA graph and replayed. The
-scenes of the next step are drawn in parallel.
-
-Noise is drawn before the step and depends only on the seed and the number of the step. Therefore all of these ways
-compute the same, a run can resume from any step, and runs trained at the same time do not affect each other.
-
-A step whose gradient is not finite leaves the weights and the optimiser unchanged.
+The schedules (learning rate, temperature, presence prior, sequence length) are pure functions of the step.
 """
 
+import math
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scalor.config import Config
+from scalor.config import Config, TrainConfig
 from scalor.data import hashing
 from scalor.data.clip import Truth
 from scalor.data.scenes import Scenes
 from scalor.model.lesson import LESSON_TERMS
-from scalor.nn.distributions import Noise
+from scalor.nn.distributions import Noise, log_odds
 from scalor.nn.interface import Annealed, Model
 from scalor.nn.records import copied, tensors
-from scalor.nn.schedule import Anneals
+
+
+@dataclass(frozen=True)
+class Anneals:
+    """The scheduled values at one step."""
+
+    learning_rate: float
+    temperature: float
+    """Gumbel temperature of relaxed presence."""
+    presence_prior: float
+    """Prior probability of a discovery per cell."""
+    length: int
+    """Number of frames in a training sequence."""
+    cut_gradients: bool
+    """True where gradients between frames are cut."""
+
+
+def anneals(train: TrainConfig, step: int) -> Anneals:
+    """Return the scheduled values at a step.
+
+    The temperature changes linearly. The presence prior changes linearly in log-odds. The learning rate is constant and
+    falls linearly to zero over the last `train.cooldown` steps.
+    """
+    first, last, steps = train.temperature
+    temperature = first + (last - first) * progress(step, steps)
+    first, last, steps = train.presence_prior
+    presence_prior = sigmoid(log_odds(first) + (log_odds(last) - log_odds(first)) * progress(step, steps))
+    length = next(frames for start, frames in reversed(train.lengths) if step >= start)
+    left = max(0, train.steps - step) / train.cooldown if train.cooldown else 1.0
+    learning_rate = train.learning_rate * min(1.0, left)
+    return Anneals(learning_rate, temperature, presence_prior, length, step < train.gradients_through_time)
+
+
+def sigmoid(logit: float) -> float:
+    """Return the probability of a logit."""
+    return 1 / (1 + math.exp(-logit))
+
+
+def progress(step: int, steps: int) -> float:
+    """Return the progress of a schedule: 0 at the first step, 1 from `steps` on."""
+    return min(1.0, step / steps) if steps else 1.0
+
 
 NORM_EMA_RATE = 0.02
 """Weight of the newest gradient norm in the usual norm, an exponential moving average (geometric)."""

@@ -101,8 +101,7 @@ def short(config: Config[Any]) -> Config[Any]:
 def main(device_name: str) -> None:
     """Read a config as JSON from the standard input and run one step of it, which fills the compiler's cache."""
     from scalor.data.scenes import Scenes
-    from scalor.nn.schedule import anneals
-    from scalor.training.step import TrainingStep
+    from scalor.training.step import TrainingStep, anneals
 
     config, device = config_from_dict(json.load(sys.stdin)), torch.device(device_name)
     model = systems.build(config.model).to(device)

@@ -15,8 +15,7 @@ from jaxtyping import Num
 from PIL import Image, ImageOps
 
 from scalor.errors import InputError
-from scalor.video.pixels import Levels, measure_levels, over_black
-from scalor.video.sources import IndexedSource, Picture, check_size
+from scalor.video.sources import IndexedSource, Levels, Picture, check_size, measure_levels, over_black
 
 DESCRIPTION = 270
 """The TIFF tag in which ImageJ writes how many images there are."""

@@ -34,8 +34,7 @@ from scalor.kernels import paste
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.nn.distributions import FrameNoise, Mode, Noise, Normal, logit
 from scalor.nn.interface import Annealed, Bound
-from scalor.nn.schedule import anneals
-from scalor.training.step import TrainingStep
+from scalor.training.step import TrainingStep, anneals
 
 TINY: dict[str, Any] = {
     "discovery_limit": 1e3,

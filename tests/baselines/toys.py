@@ -11,8 +11,7 @@ from torch import Tensor
 from scalor import Config, SceneConfig, TrainConfig, systems
 from scalor.config import SystemConfig
 from scalor.nn.interface import Model
-from scalor.nn.schedule import anneals
-from scalor.training.step import TrainingStep
+from scalor.training.step import TrainingStep, anneals
 
 CPU = torch.device("cpu")
 SIGMA = 0.2

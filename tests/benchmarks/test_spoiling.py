@@ -10,7 +10,7 @@ from benchmarks import sabotages
 from benchmarks.sabotages import SABOTAGES
 from benchmarks.spoiling import COVERED, Part, Views, adapt, affine, spoil, transform_boxes, write_film, write_truth
 from scalor.errors import InputError
-from scalor.evaluation.motchallenge import BoxRows, read_boxes
+from scalor.evaluation.score import BoxRows, read_boxes
 from scalor.video import open_video
 
 from .walking_boxes import FRAMES, HEIGHT, PART, WIDTH, pictures, truth

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.spoiling import Part, write_film, write_truth
 from benchmarks.track_command import Tracked
-from scalor.evaluation.motchallenge import BoxRows, read_boxes
+from scalor.evaluation.score import BoxRows, read_boxes
 
 HEIGHT, WIDTH, FRAMES = 48, 64, 12
 PART = Part(1, FRAMES, (3, FRAMES))

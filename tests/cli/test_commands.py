@@ -15,9 +15,8 @@ from torch import Tensor
 import scalor
 from scalor import InputError, checkpoint, presets
 from scalor.cli import train
-from scalor.nn.schedule import Anneals
 from scalor.systems import config_from_dict
-from scalor.training.step import TrainingStep
+from scalor.training.step import Anneals, TrainingStep
 from scalor.video import iterate_frames
 
 from .conftest import TINY, Say, contents

@@ -13,8 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 import scalor
-from scalor.outputs.frame import TrackedFrame
-from scalor.outputs.tables import TrackTables
+from scalor.outputs.tables import TrackedFrame, TrackTables
 from scalor.video import write_video
 from scalor.visual import save_png
 from tests.video.clips import write_container

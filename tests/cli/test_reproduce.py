@@ -10,9 +10,8 @@ import pytest
 from torch import Tensor
 
 from scalor.cli.main import main
-from scalor.nn.schedule import Anneals
 from scalor.reproduce import figures, page
-from scalor.training.step import TrainingStep
+from scalor.training.step import Anneals, TrainingStep
 from tests.reproduce.fakes import document, write
 from tests.reproduce.small import shrink_presets, write_station
 

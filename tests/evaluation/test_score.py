@@ -10,8 +10,7 @@ import pytest
 from scalor.errors import InputError
 from scalor.evaluation.hota import hota_counts
 from scalor.evaluation.matching import Gate, diagonal_gate
-from scalor.evaluation.motchallenge import read_boxes
-from scalor.evaluation.score import GATES, score
+from scalor.evaluation.score import GATES, read_boxes, score
 
 from .stories import frame, noisy_clip, tracks_of
 

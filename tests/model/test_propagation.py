@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from scalor.model.decoders import Sprite
-from scalor.model.prior import Sampled
-from scalor.model.propagation import Propagation
+from scalor.model.propagation import Propagation, Sampled
 from scalor.model.state import ObjectState, Roster, SceneState
 from scalor.nn.distributions import Mode
 

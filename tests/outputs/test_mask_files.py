@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from PIL import Image, ImageSequence
 
 from scalor.outputs import mask_files
-from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.mask_files import CocoFile, LabelTiff
+from scalor.outputs.tables import TrackedFrame
 from tests.outputs.stories import SIZE, Shot, shots
 
 masks = arrays(bool, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12))

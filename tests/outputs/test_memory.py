@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 
 from scalor.outputs import ResultFolder
-from scalor.outputs.films import EvenSample
-from scalor.outputs.frame import TrackedFrame
 from scalor.outputs.mask_files import CocoFile, LabelTiff
-from scalor.outputs.tables import TrackTables
-from scalor.outputs.trajectories import ObjectPaths
+from scalor.outputs.pictures import EvenSample, ObjectPaths
+from scalor.outputs.tables import TrackedFrame, TrackTables
 from scalor.visual.overlay import number_bitmap
 from tests.outputs.stories import SIZE, shots
 

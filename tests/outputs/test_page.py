@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from scalor.outputs.page import Report, clock
-from scalor.outputs.trajectories import TrackSummary
+from scalor.outputs.pictures import TrackSummary
 
 REPORT = Report(
     facts={"video": "/films/ants <&> bees.mp4", "command": "scalor track 'a b.mp4' --out \"x\"", "seed": 3},

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from scalor.evaluation.motchallenge import read_boxes
+from scalor.evaluation.score import read_boxes
 from scalor.outputs import tables
-from scalor.outputs.frame import TrackedFrame
-from scalor.outputs.tables import COLUMNS, ParquetTable, TrackTables, mean_counts
+from scalor.outputs.tables import COLUMNS, ParquetTable, TrackedFrame, TrackTables, mean_counts
 from scalor.tracks import join_tracks
 from tests.outputs.stories import shots
 

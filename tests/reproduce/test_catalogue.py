@@ -16,9 +16,9 @@ from scalor.reproduce.catalogue import (
     SYSTEMS,
     TABLES,
     choose,
+    differing_field,
     scenes_of,
 )
-from scalor.reproduce.runs import differing_field
 
 
 def names(tables: Sequence[str], settings: Sequence[str] = (), seeds: Sequence[int] = (0,)) -> list[str]:

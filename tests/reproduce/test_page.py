@@ -7,8 +7,7 @@ import pytest
 from scalor.errors import InputError
 from scalor.reproduce import page, paper
 from scalor.reproduce.catalogue import COMPARED, SETTINGS, TABLES
-from scalor.reproduce.markdown import figure
-from scalor.reproduce.results import Document, read_all
+from scalor.reproduce.results import Document, figure, read_all
 from scalor.reproduce.sections import SECTIONS
 
 from .fakes import METRICS, document, metrics, write

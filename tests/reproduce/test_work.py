@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from scalor import InputError, checkpoint
+from scalor.files import Stopped
 from scalor.presets import PRESETS, get_preset
 from scalor.reproduce import catalogue, measure
-from scalor.reproduce.catalogue import choose
-from scalor.reproduce.runs import locate
+from scalor.reproduce.catalogue import choose, locate
 from scalor.reproduce.work import work
-from scalor.signals import Stopped
 from scalor.systems import config_from_dict
 from scalor.training import loop
 from scalor.training.loop import Job, train_together

@@ -16,8 +16,7 @@ from scalor.outputs import ResultFolder
 from scalor.pipeline import track_video
 from scalor.still.background import Background
 from scalor.tracking.follow import PostProcessor, follow
-from scalor.tracking.lens import Lens
-from scalor.tracking.view import look_at
+from scalor.tracking.view import Lens, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import Selection, open_video
 from tests.video.clips import movie

@@ -14,10 +14,9 @@ from torch import Tensor
 from scalor import InputError, checkpoint
 from scalor.config import TrainConfig
 from scalor.evaluation import report
-from scalor.nn.schedule import Anneals
 from scalor.training import loop
 from scalor.training.loop import LOGGED_METRICS, Job, train_together
-from scalor.training.step import TrainingStep
+from scalor.training.step import Anneals, TrainingStep
 
 from .tiny import CPU, differing, log_of, run, tensors, tiny
 

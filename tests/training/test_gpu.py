@@ -17,14 +17,13 @@ from scalor import SCALOR, systems
 from scalor.baselines.sqair import DARK, SQAIR
 from scalor.config import Config
 from scalor.data.footage import Frames
-from scalor.model import captured as watching
-from scalor.model.captured import CapturedStep, copied
-from scalor.model.captured import tensors as tensors_of
-from scalor.nn.schedule import Anneals, anneals
+from scalor.model import compiled as watching
+from scalor.model.compiled import CapturedStep, copied
+from scalor.model.compiled import tensors as tensors_of
 from scalor.tracks import Tracks, join_tracks
 from scalor.training.folder import training_state
 from scalor.training.loop import Job, make_scenes, train, train_together
-from scalor.training.step import Batch, TrainingStep
+from scalor.training.step import Anneals, Batch, TrainingStep, anneals
 from tests.model.worlds import assert_same_tracks, squares, tiny_model
 
 from .tiny import MODELS, log_of, tensors, tiny

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from scalor.nn.schedule import anneals
 from scalor.presets import get_preset
 from scalor.systems import config_from_dict
 from scalor.training import warmup
+from scalor.training.step import anneals
 
 from .tiny import tiny
 
