@@ -17,6 +17,7 @@ from torch.nn.functional import interpolate
 
 from scalor.errors import InputError
 
+Picture = UInt8[np.ndarray, "H W 3"]
 PERCENTILES = (0.1, 99.9)
 """Percentiles of the values that become black and white. A few hot or dead camera pixels do not change them."""
 PIXELS_A_PICTURE = 65_536
@@ -141,9 +142,6 @@ def _is_whole(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-Picture = UInt8[np.ndarray, "H W 3"]
 
 
 @dataclass(frozen=True)
