@@ -35,14 +35,15 @@ JOURNEYS = {
     "fit": ("fit", "SCENE", "--steps", "2", "--device", "cpu", "--out", "OUT"),
 }
 TRACER = """
-import sys, threading
+import inspect, sys, threading
 from pathlib import Path
 home, out = sys.argv.pop(1), sys.argv.pop(1)
 seen = {}
 def note(frame, event, argument):
     code = frame.f_code
     if event == "call" and code not in seen:
-        seen[code] = code.co_filename.startswith(home) and bool(code.co_flags & 1)  # 1: a function, not a class or module
+        function = bool(code.co_flags & inspect.CO_OPTIMIZED)  # not the body of a class or module
+        seen[code] = function and code.co_filename.startswith(home)
 threading.setprofile(note)
 sys.setprofile(note)
 from scalor.cli.main import main
