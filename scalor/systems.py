@@ -6,9 +6,11 @@ from typing import Any
 from scalor.baselines.sqair import SQAIR, SQAIRConfig
 from scalor.baselines.vae import SequentialVAE, VAEConfig
 from scalor.baselines.vrnn import VRNN, VRNNConfig
-from scalor.config import Config, ModelConfig, SceneConfig, SystemConfig, TrainConfig, build_record, require
+from scalor.config import Config, ModelConfig, SceneConfig, SystemConfig, TrainConfig
+from scalor.errors import require
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model
+from scalor.settings import build_record
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import math
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -11,97 +10,33 @@ from typing import Any
 import pytest
 
 import scalor
-from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig, convert
+from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.errors import InputError
 from scalor.presets import PRESETS
+from scalor.settings import convert
 from scalor.systems import config_from_dict
 
 RECORDS: dict[str, type] = {"model": ModelConfig, "scene": SceneConfig, "train": TrainConfig}
 WRONG: list[tuple[str, str, Any]] = [
-    ("model", "frame", (0, 64)),
-    ("model", "frame", (64, -64)),
     ("model", "frame", (63, 64)),
     ("model", "frame", (64, 60)),
-    ("model", "grid", (0, 8)),
-    ("model", "grid", (8, -1)),
-    *(
-        ("model", name, value)
-        for name in (
-            "slots",
-            "proposals",
-            "what_dim",
-            "feature_dim",
-            "tracker_dim",
-            "prior_dim",
-            "attention_cells",
-            "background_dim",
-        )
-        for value in (0, -3)
-    ),
-    ("model", "glimpse", 0),
-    ("model", "glimpse", 10),
-    ("model", "glimpse", -4),
-    ("model", "object_size", (0.0, 9.0)),
-    ("model", "object_size", (9.0, -1.0)),
-    ("model", "object_size", (math.inf, 9.0)),
-    *(
-        ("model", name, value)
-        for name in ("size_range", "rejection_overlap", "birth_presence", "death_presence")
-        for value in (0.0, 1.0, -0.5, math.nan)
-    ),
-    ("model", "sigma", 0.0),
-    ("model", "sigma", -0.1),
-    ("model", "sigma", math.nan),
-    ("model", "sigma", math.inf),
-    ("model", "feature_dim", 1),
-    ("scene", "kind", "cars"),
-    ("scene", "frame", (64, 0)),
-    ("scene", "length", 0),
     ("scene", "objects", (5, 3)),
-    ("scene", "objects", (-1, 3)),
-    ("scene", "objects", (0, 0)),
-    ("scene", "size", 0.0),
-    ("scene", "size", math.nan),
-    ("scene", "size", math.inf),
-    ("scene", "births", ()),
-    ("scene", "births", (0, -2)),
-    ("scene", "digits", (3, 10)),
-    ("scene", "digits", (-1,)),
-    *(
-        ("train", name, value)
-        for name in ("steps", "batch", "log_every", "picture_every", "save_every")
-        for value in (0, -1)
-    ),
-    *(
-        ("train", name, value)
-        for name in ("clip_usual", "clip_object")
-        for value in (-1.0, 0.5, 1.0, math.nan, math.inf)
-    ),
-    *(("train", name, value) for name in ("learning_rate", "clip_norm") for value in (0.0, -1.0, math.nan, math.inf)),
-    *(("train", name, -1) for name in ("seed", "cooldown", "gradients_through_time")),
-    ("train", "lengths", ()),
+    ("scene", "perspective", (0.0, -1.0)),
+    ("scene", "still", True),
+    ("scene", "recorded", 3),
     ("train", "lengths", ((1, 2),)),
     ("train", "lengths", ((0, 2), (5, 3), (5, 4))),
     ("train", "lengths", ((0, 2), (9, 3), (5, 4))),
-    ("train", "lengths", ((0, 0),)),
-    ("train", "temperature", (0.0, 0.3, 10)),
-    ("train", "temperature", (1.0, -0.3, 10)),
-    ("train", "temperature", (1.0, 0.3, -1)),
-    ("train", "presence_prior", (0.0, 0.3, 10)),
-    ("train", "presence_prior", (0.1, 1.0, 10)),
-    ("train", "presence_prior", (0.1, 0.3, -1)),
-    ("train", "precision", "fp8"),
 ]
+"""Values in range that do not fit together, or to the other settings."""
 
 
 @pytest.mark.parametrize(("record", "field", "value"), WRONG, ids=lambda value: str(value))
-def test_a_wrong_setting_is_refused_by_name_and_value(record: str, field: str, value: Any) -> None:
+def test_settings_that_do_not_fit_together_are_refused_by_name_and_value(record: str, field: str, value: Any) -> None:
     with pytest.raises(InputError) as error:
         RECORDS[record](**{field: value})
-    sentence = str(error.value)
-    assert sentence.startswith((f"{record}.{field} is {value!r}: ", f"{record}.frame is "))
-    assert repr(value) in sentence
-    assert sentence.endswith(".")
+    assert str(error.value).startswith(f"{record}.{field} is {value!r}: ")
+    assert str(error.value).endswith(".")
 
 
 def test_a_frame_that_cells_do_not_divide_suggests_one() -> None:

@@ -14,13 +14,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import scalor
 from scalor import InputError, checkpoint, systems
 from scalor.cli.main import main
-from scalor.config import ModelConfig, SceneConfig, setting
+from scalor.config import ModelConfig, SceneConfig
 from scalor.data.clip import Truth
 from scalor.evaluation.report import evaluate
 from scalor.kernels import forced
 from scalor.nn.distributions import Estimator, Noise
 from scalor.nn.interface import Annealed, Bound, Model, Tracker
 from scalor.presets import get_preset
+from scalor.settings import setting
 from scalor.systems import SYSTEMS, System, config_from_dict
 from scalor.training import guards, pictures
 from scalor.training.loop import Job, make_scenes, train_together

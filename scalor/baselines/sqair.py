@@ -43,9 +43,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
-from scalor.config import require, setting
 from scalor.data.clip import Truth
-from scalor.errors import InputError
+from scalor.errors import InputError, require
 from scalor.kernels import crop, paste
 from scalor.model.compiled import follow_frames
 from scalor.model.elbo import pixel_log_likelihood
@@ -67,6 +66,7 @@ from scalor.nn.distributions import (
 )
 from scalor.nn.gradients import even, walled
 from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
+from scalor.settings import Settings, setting
 from scalor.tracks import Tracks
 
 REACH = 1.2
@@ -97,41 +97,38 @@ SHOWN = 0.1
 
 
 @dataclass(frozen=True)
-class SQAIRConfig:
+class SQAIRConfig(Settings):
     """Settings of SQAIR. The defaults are the published ones for digits; sizes are in pixels of the input frames."""
 
     system: ClassVar[str] = "sqair"
-    frame: tuple[int, int] = setting((64, 64), "height and width of a frame, pixels; the weights depend on it")
-    slots: int = setting(3, "N, the most objects at once, and the steps of discovery in the first frame")
-    discoveries: int = setting(3, "most steps of discovery in a later frame")
-    particles: int = setting(5, "k, the particles of the importance-weighted bound in training")
-    object_size: tuple[float, float] = setting((9.0, 9.0), "height and width of an object expected, pixels")
-    size_range: float = setting(0.5, "sizes vary by this share around object_size, either way")
-    glimpse: int = setting(20, "P, side of the square an object is looked at and drawn in, pixels")
-    what_dim: int = setting(50, "length of z_what, the appearance of an object")
-    hidden_dim: int = setting(256, "width of the layers and of the hidden states")
-    later_discovery: float = setting(0.1, "prior probability of one more discovery in a frame after the first")
-    sigma: float = setting(0.3, "standard deviation of the pixel noise, pixels in [0, 1]")
-    discovery_limit: float = setting(5.0, "presence logits of discovery stay within this, so that others are tried")
-    eagerness: float = setting(1.0, "in training, the first frame's log odds of one more object are multiplied by it")
+    frame: tuple[int, int] = setting(
+        (64, 64), "height and width of a frame, pixels; the weights depend on it", ge=1, multiple_of=PATCH
+    )
+    slots: int = setting(3, "N, the most objects at once, and the steps of discovery in the first frame", ge=1)
+    discoveries: int = setting(3, "most steps of discovery in a later frame", ge=1)
+    particles: int = setting(5, "k, the particles of the importance-weighted bound in training", ge=2)
+    object_size: tuple[float, float] = setting((9.0, 9.0), "height and width of an object expected, pixels", gt=0)
+    size_range: float = setting(0.5, "sizes vary by this share around object_size, either way", gt=0, lt=1)
+    glimpse: int = setting(20, "P, side of the square an object is looked at and drawn in, pixels", ge=1)
+    what_dim: int = setting(50, "length of z_what, the appearance of an object", ge=1)
+    hidden_dim: int = setting(256, "width of the layers and of the hidden states", ge=1)
+    later_discovery: float = setting(
+        0.1, "prior probability of one more discovery in a frame after the first", gt=0, lt=1
+    )
+    sigma: float = setting(0.3, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
+    discovery_limit: float = setting(
+        5.0, "presence logits of discovery stay within this, so that others are tried", gt=0
+    )
+    eagerness: float = setting(
+        1.0, "in training, the first frame's log odds of one more object are multiplied by it", gt=0
+    )
     newcomers_from: int = setting(
-        3, "in training, only sequences of at least so many frames look for new objects after the first"
+        3, "in training, only sequences of at least so many frames look for new objects after the first", ge=1
     )
 
-    def __post_init__(self) -> None:
-        for size in self.frame:
-            require(size > 0 and size % PATCH == 0, "model.frame", self.frame, f"give positive multiples of {PATCH}")
-        for name in ("slots", "discoveries", "glimpse", "what_dim", "hidden_dim", "newcomers_from"):
-            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
-        require(self.particles > 1, "model.particles", self.particles, "VIMCO compares at least 2")
-        fits = all(0 < size < side for size, side in zip(self.object_size, self.frame, strict=True))
+    def check(self) -> None:
+        fits = all(size < side for size, side in zip(self.object_size, self.frame, strict=True))
         require(fits, "model.object_size", self.object_size, "an object must be smaller than the frame")
-        require(0 < self.size_range < 1, "model.size_range", self.size_range, "it must lie between 0 and 1")
-        later = self.later_discovery
-        require(0 < later < 1, "model.later_discovery", later, "it must lie between 0 and 1")
-        for name in ("sigma", "discovery_limit", "eagerness"):
-            value = getattr(self, name)
-            require(0 < value < float("inf"), f"model.{name}", value, "it must be positive and finite")
 
     @property
     def latents(self) -> int:

@@ -11,7 +11,6 @@ the size of the frame.
 Letters: B clips, T frames, H by W pixels.
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -21,40 +20,39 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from scalor.baselines.whole_frames import Rollout, WholeFrames, double, halve, normal
-from scalor.config import require, setting
+from scalor.errors import require
 from scalor.nn.distributions import Estimator, Exact, Mode, Normal
+from scalor.settings import Settings, setting
 
 START = 4
 """Side of the feature map that the encoder pools to and the decoder starts from."""
 
 
 @dataclass(frozen=True)
-class VAEConfig:
+class VAEConfig(Settings):
     """Settings of a sequential VAE."""
 
     system: ClassVar[str] = "vae"
-    frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels")
+    frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels", ge=1)
     channels: tuple[int, ...] = setting(
-        (32, 64, 64), "channels of the encoder's layers, each of which halves the frame before it is pooled to 4x4"
+        (32, 64, 64),
+        "channels of the encoder's layers, each of which halves the frame before it is pooled to 4x4",
+        ge=1,
+        shortest=1,
     )
     growth: tuple[int, ...] = setting(
-        (64, 32, 32, 16), "channels of the decoder's layers, each of which doubles its map of 4x4; then it is resized"
+        (64, 32, 32, 16),
+        "channels of the decoder's layers, each of which doubles its map of 4x4; then it is resized",
+        ge=1,
+        shortest=1,
     )
-    latent_dim: int = setting(64, "length of the latent of a frame")
-    state_dim: int = setting(128, "length of the state of the prior's GRU")
-    sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")
+    latent_dim: int = setting(64, "length of the latent of a frame", ge=1)
+    state_dim: int = setting(128, "length of the state of the prior's GRU", ge=1)
+    sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
-    def __post_init__(self) -> None:
-        for name in ("channels", "growth"):
-            value = getattr(self, name)
-            require(len(value) > 0, f"model.{name}", value, "at least one layer is needed")
-            require(min(value) > 0, f"model.{name}", value, "all must be at least 1")
-        for name in ("latent_dim", "state_dim"):
-            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
-        require(min(self.frame) > 0, "model.frame", self.frame, "both must be positive")
+    def check(self) -> None:
         misfit = self.misfit(self.frame)
         require(misfit is None, "model.frame", self.frame, f"{misfit}")
-        require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
 
     def misfit(self, frame: tuple[int, int]) -> str | None:
         """Return why the model cannot see frames of a size, or None if it can."""

@@ -11,7 +11,6 @@ encoder and decoder. It has no objects: it encodes and generates whole frames.
 Letters: B clips, T frames, H by W pixels.
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -20,37 +19,38 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.baselines.whole_frames import Rollout, WholeFrames, double, halve, normal
-from scalor.config import require, setting
+from scalor.errors import require
 from scalor.nn.distributions import Estimator, Exact, Mode, Normal
+from scalor.settings import Settings, setting
 
 
 @dataclass(frozen=True)
-class VRNNConfig:
+class VRNNConfig(Settings):
     """Settings of a VRNN. Its weights are for frames of one size."""
 
     system: ClassVar[str] = "vrnn"
-    frame: tuple[int, int] = setting((64, 64), "height and width of every frame, pixels")
+    frame: tuple[int, int] = setting((64, 64), "height and width of every frame, pixels", ge=1)
     channels: tuple[int, ...] = setting(
-        (32, 64, 128, 128), "channels of the encoder's layers, each of which halves the frame; the decoder goes back"
+        (32, 64, 128, 128),
+        "channels of the encoder's layers, each of which halves the frame; the decoder goes back",
+        ge=1,
+        shortest=1,
     )
-    feature_dim: int = setting(256, "length of what the encoder makes of a frame, and of what is made of a latent")
-    state_dim: int = setting(128, "length of the LSTM's state")
-    latent_dim: int = setting(128, "length of the latent of a frame")
-    sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]")
+    feature_dim: int = setting(
+        256, "length of what the encoder makes of a frame, and of what is made of a latent", ge=1
+    )
+    state_dim: int = setting(128, "length of the LSTM's state", ge=1)
+    latent_dim: int = setting(128, "length of the latent of a frame", ge=1)
+    sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
-    def __post_init__(self) -> None:
-        require(len(self.channels) > 0, "model.channels", self.channels, "at least one layer is needed")
-        require(min(self.channels) > 0, "model.channels", self.channels, "all must be at least 1")
-        for name in ("feature_dim", "state_dim", "latent_dim"):
-            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "it must be at least 1")
+    def check(self) -> None:
         shrunk = 2 ** len(self.channels)
         require(
-            all(side > 0 and side % shrunk == 0 for side in self.frame),
+            all(side % shrunk == 0 for side in self.frame),
             "model.frame",
             self.frame,
             f"the {len(self.channels)} layers of model.channels halve it, so both must be multiples of {shrunk}",
         )
-        require(0 < self.sigma < math.inf, "model.sigma", self.sigma, "it must be positive and finite")
 
     @property
     def smallest(self) -> tuple[int, int]:

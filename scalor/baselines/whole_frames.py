@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scalor.config import require
 from scalor.data.clip import Truth
+from scalor.errors import require
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.model.frames import check_frames
 from scalor.nn.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive

@@ -18,8 +18,7 @@ from scipy import ndimage
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from scalor.config import require
-from scalor.errors import InputError
+from scalor.errors import InputError, require
 from scalor.model.frames import check_frames
 from scalor.tracking.kalman import GATE, PATIENCE, Detections
 from scalor.tracks import Tracks

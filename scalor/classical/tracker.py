@@ -22,9 +22,9 @@ from tqdm import tqdm
 
 from scalor.classical.detectors import DETECTORS, Detector, Picture
 from scalor.classical.motion import MotionDetector
-from scalor.config import SceneConfig, require
+from scalor.config import SceneConfig
 from scalor.data.scenes import Scenes
-from scalor.errors import InputError
+from scalor.errors import InputError, require
 from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
 from scalor.evaluation.report import TEST_SEED
 from scalor.model.frames import check_frame, check_frames

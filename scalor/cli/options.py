@@ -365,5 +365,7 @@ def settings_help(note: str) -> str:
 
     lines = [f"settings ({note}):"]
     for name, field in fields_of(Config()).items():
-        lines.append(f"  --{name} {json.dumps(field.default)}\n      {field.metadata['help']}")
+        allowed = str(field.metadata["range"])
+        limits = f" ({allowed})" if allowed and not field.metadata["range"].choices else ""
+        lines.append(f"  --{name} {json.dumps(field.default)}\n      {field.metadata['help']}{limits}")
     return "\n".join(lines)

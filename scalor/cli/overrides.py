@@ -1,16 +1,17 @@
 """Dotted overrides of the settings of a preset: `--model.slots 48`, `--train.lengths '[[0, 2], [2000, 4]]'`.
 
 Values are parsed as JSON, otherwise as a pair such as `48x80`, otherwise as a string. Then they are checked against the
-type of the field.
+type and the range of the setting (`scalor.settings`).
 """
 
 import dataclasses
 import difflib
 import json
-from typing import Any, get_type_hints
+from typing import Any
 
-from scalor.config import Config, convert
+from scalor.config import Config
 from scalor.errors import InputError
+from scalor.settings import checked
 
 
 def fields_of(config: Config) -> dict[str, dataclasses.Field[Any]]:
@@ -25,17 +26,19 @@ def fields_of(config: Config) -> dict[str, dataclasses.Field[Any]]:
 def apply(config: Config, words: list[str]) -> Config:
     """Return the config with overrides given as `--name value` or `--name=value`."""
     sections: dict[str, dict[str, Any]] = {}
+    known = fields_of(config)
     for name, text in pairs(words):
-        known = fields_of(config)
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f"did you mean --{near[0]}" if near else "`scalor train --help` lists them all"
             raise InputError(f"override is --{name}: there is no such setting; {hint}.")
         section, field = name.split(".")
-        hint = get_type_hints(type(getattr(config, section)))[field]
-        sections.setdefault(section, {})[field] = convert(hint, read(text), name)
+        sections.setdefault(section, {})[field] = read(text)
     # All at once: settings that depend on each other (frame and grid) can then change together.
-    changed = {section: dataclasses.replace(getattr(config, section), **values) for section, values in sections.items()}
+    changed = {}
+    for section, values in sections.items():
+        record = getattr(config, section)
+        changed[section] = dataclasses.replace(record, **checked(type(record), values, section))
     return dataclasses.replace(config, **changed)
 
 
@@ -60,7 +63,7 @@ def read(text: str) -> Any:
     """Return the value of a JSON text, the pair of a text such as `48x80`, or any other text unchanged."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or lists nested too deeply
         try:
             height, width = (float(part) if "." in part else int(part) for part in text.split("x"))
         except ValueError:

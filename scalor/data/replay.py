@@ -28,13 +28,13 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 from tqdm import tqdm
 
-from scalor.config import SceneConfig, require
+from scalor.config import SceneConfig
 from scalor.data.clip import Clip
 from scalor.data.footage import empty_truth, with_background
 from scalor.data.hashing import between, fold, key, whole
 from scalor.data.layers import STEPS, Cast, draw
 from scalor.data.walkers import HEAD, REACH, half_width, walk
-from scalor.errors import InputError
+from scalor.errors import InputError, require
 from scalor.files import replacing
 
 TRACKS, PICTURE = "tracks_frame_id_x_y.csv.gz", "background_720x480.png"

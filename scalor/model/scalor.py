@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scalor.config import ModelConfig, require
+from scalor.config import ModelConfig
 from scalor.data.clip import Truth
-from scalor.errors import InputError
+from scalor.errors import InputError, require
 from scalor.model.compiled import follow_frames
 from scalor.model.elbo import Activity, ElboResult, ElboTerms, explain
 from scalor.model.encoders import Memory
