@@ -19,11 +19,11 @@ from scalor.evaluation.matching import Gate
 from scalor.evaluation.mota import clear_counts, identity_counts, match_sequence
 from scalor.evaluation.score import pair_rows
 from scalor.health import Health, HealthMonitor
-from scalor.health.records import Facts
-from scalor.still.background import SAMPLED, Background
+from scalor.health.facts import Facts
 from scalor.still.foreground import ForegroundTest, to_floats
+from scalor.still.still_background import MAX_SAMPLED, StillBackground
 from scalor.tracks import Tracks
-from scalor.video.sources import shrink, shrunken_size
+from scalor.video.resize import resize, scaled_size
 
 SHORT_VERDICTS = {"good": "G", "doubtful": "d", "not to be trusted": "N"}
 WIDEST = 400
@@ -114,10 +114,10 @@ class Foregrounds:
         if self.film is not film:
             self.film = film
             size = film.pictures.shape[1:3]
-            small_size = shrunken_size(size, min(1.0, WIDEST / max(size)))
-            small = [shrink(picture, small_size) for picture in film.pictures]
-            chosen = np.linspace(0, len(small) - 1, min(SAMPLED, len(small))).astype(int)
-            background = Background.from_pictures(np.stack([small[n] for n in chosen]))
+            small_size = scaled_size(size, min(1.0, WIDEST / max(size)))
+            small = [resize(picture, small_size) for picture in film.pictures]
+            chosen = np.linspace(0, len(small) - 1, min(MAX_SAMPLED, len(small))).astype(int)
+            background = StillBackground.from_pictures(np.stack([small[n] for n in chosen]))
             test = ForegroundTest.of(background.sampled_pairs())
             self.masks, brightness = [], []
             for picture in small:

@@ -34,8 +34,8 @@ from scalor.camera.align import (
 )
 from scalor.camera.stabilise import CameraMotion, in_common_view
 from scalor.errors import InputError
+from scalor.video.pixels import Picture
 from scalor.video.reading import Video
-from scalor.video.sources import Picture
 
 ENOUGH_IN_COMMON = 0.6
 """Smallest share of a frame that a key frame must show, at about the same size, for the frame to be aligned to it."""
@@ -77,7 +77,7 @@ def estimate_motion(video: Video, progress: Callable[[int], object] | None = Non
 
     `progress` is called with 1 after each frame. Memory grows by some 60 bytes for each frame.
     """
-    estimator = Estimator()
+    estimator = MotionEstimator()
     places, indices, failed = [], [], []
     small = (1, 1)
     for frame in video:
@@ -125,7 +125,7 @@ class Key:
         self.agreement[seen] += (match.agreed[seen] - self.agreement[seen]) / MEMORY
 
 
-class Estimator:
+class MotionEstimator:
     """Estimator of each frame's position relative to the first frame, in pixels of the reduced images."""
 
     def __init__(self) -> None:

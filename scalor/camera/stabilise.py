@@ -6,7 +6,7 @@ moves in them.
 
 >>> motion = estimate_motion(video)
 >>> steady = stabilise(video, motion)
->>> Background.of(steady)
+>>> StillBackground.of(steady)
 """
 
 import math
@@ -20,8 +20,10 @@ from jaxtyping import Bool, Float, Int, UInt8
 
 from scalor.camera.align import Points, Similarity, compose, corners_of, for_pixels, invert, move, opencv
 from scalor.errors import InputError
+from scalor.still.median import median_of
+from scalor.video.pixels import Picture
 from scalor.video.reading import Video
-from scalor.video.sources import Frame, Picture, Selection
+from scalor.video.sources import Frame, Selection
 
 LARGEST_VIEW = 2.0
 """Largest height and width of the common view, in heights and widths of a frame. A larger view is scaled down. Tracking
@@ -269,9 +271,5 @@ def mosaic_of(video: Video, motion: CameraMotion) -> Picture:
     mosaic = np.zeros(views.shape[1:], np.uint8)
     for top in range(0, len(mosaic), ROWS):
         rows = slice(top, top + ROWS)
-        inside = valid[:, rows, :, None]
-        ordered = np.sort(np.where(inside, views[:, rows], 255), axis=0)  # pixels that are not shown come last
-        middle = np.maximum(inside.sum(0) - 1, 0) // 2
-        median = np.take_along_axis(ordered, np.broadcast_to(middle, ordered.shape[1:])[None], 0)[0]
-        mosaic[rows] = np.where(inside.any(0), median, 0)
+        mosaic[rows] = median_of(views[:, rows], valid[:, rows, :, None])
     return mosaic

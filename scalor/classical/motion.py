@@ -12,14 +12,12 @@ from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
 from scalor.classical.detectors import SMALLEST, Labels, Picture, areas, boxes, connected, keep, means
-from scalor.still.background import Background
-from scalor.still.foreground import ORDINARY, ForegroundTest, close, coarseness, shrink, to_floats
+from scalor.still.foreground import ORDINARY, ForegroundTest, close, coarseness, to_floats
+from scalor.still.median import RunningBackground
+from scalor.still.still_background import StillBackground
 from scalor.tracking.kalman import Detections
+from scalor.video.resize import downsample
 
-MEMORY = 25
-"""Largest number of pictures whose median is the background."""
-LONGEST_STRIDE = 16
-"""Largest distance between two of these pictures, in frames."""
 PIECE = 0.02
 """Smallest area of a piece of an object, as a share of the area of a typical object's box."""
 LARGEST = 1.3
@@ -42,7 +40,7 @@ class MotionDetector:
     """Detector of the moving objects of one video, frame by frame."""
 
     def __init__(
-        self, size: tuple[float, float], background: Background | None = None, test: ForegroundTest = ORDINARY
+        self, size: tuple[float, float], background: StillBackground | None = None, test: ForegroundTest = ORDINARY
     ) -> None:
         """Create a detector for one video.
 
@@ -50,7 +48,7 @@ class MotionDetector:
         ----------
         size : tuple of float
             Typical height and width of an object, in pixels.
-        background : Background, optional
+        background : StillBackground, optional
             Background of the whole video. If None, the background is estimated from the frames so far.
         test : ForegroundTest
             Test that tells foreground from background.
@@ -58,14 +56,24 @@ class MotionDetector:
         self.coarse = coarseness(size)
         self.size = (size[0] / self.coarse, size[1] / self.coarse)
         self.test = test
-        self.scene = RecentScene() if background is None else WholeScene(background, self.coarse)
+        self.background = RunningBackground() if background is None else background
+        self._empty: tuple[UInt8[np.ndarray, ...], Picture] | None = None
 
     def __call__(self, picture: Picture, expected: Boxes) -> Detections:
         """Detect the objects of the next frame. `expected` are the predicted boxes of the known objects."""
-        small = shrink(picture, self.coarse)
-        labels = self.blobs(small, self.scene.behind(picture, small))
+        small = downsample(picture, self.coarse)
+        labels = self.blobs(small, self._behind(picture, small))
         box, blob = apart(labels, expected / self.coarse, self.size)
         return Detections(box * self.coarse, means(small, labels)[blob])
+
+    def _behind(self, picture: Picture, small: Picture) -> Picture:
+        """Return the downsampled background of a picture, given the picture itself and downsampled."""
+        if isinstance(self.background, RunningBackground):
+            return self.background.at((small * 255).astype(np.uint8)).astype(np.float32) / 255
+        empty = self.background.at((picture * 255).round().astype(np.uint8).transpose(1, 2, 0))
+        if self._empty is None or self._empty[0] is not empty:
+            self._empty = empty, downsample(to_floats(empty), self.coarse)
+        return self._empty[1]
 
     def blobs(self, picture: Picture, background: Picture) -> Labels:
         """Return the connected components of the foreground: an object each, or several objects that touch."""
@@ -74,43 +82,6 @@ class MotionDetector:
         labels = keep(labels, areas(labels) >= PIECE * one)
         labels = whole(keep(labels, ~ghosts(labels, picture, background)), self.size)
         return keep(labels, areas(labels) >= SMALLEST * one)
-
-
-class WholeScene:
-    """The background of a whole video in the light of each frame, downsampled by the factor `coarse`."""
-
-    def __init__(self, background: Background, coarse: int) -> None:
-        self.background, self.coarse = background, coarse
-        self.last: tuple[UInt8[np.ndarray, "H W 3"], Picture] | None = None
-
-    def behind(self, picture: Picture, small: Picture) -> Picture:
-        """Return the downsampled background in the light of `picture`. `small` is not used."""
-        empty = self.background.at((picture * 255).round().astype(np.uint8).transpose(1, 2, 0))
-        if self.last is None or self.last[0] is not empty:
-            self.last = empty, shrink(to_floats(empty), self.coarse)
-        return self.last[1]
-
-
-class RecentScene:
-    """The median of earlier pictures. The distance between them grows with the length of the video."""
-
-    def __init__(self) -> None:
-        self.pictures: list[UInt8[np.ndarray, "3 H W"]] = []
-        self.stride, self.seen = 1, 0
-        self.median: Picture = np.zeros((3, 0, 0), np.float32)
-
-    def behind(self, picture: Picture, small: Picture) -> Picture:
-        """Add the downsampled picture `small` and return the updated background. `picture` is not used."""
-        if self.seen % self.stride == 0:
-            self.pictures.append((small * 255).astype(np.uint8))
-            if len(self.pictures) > MEMORY:
-                far = self.stride == LONGEST_STRIDE
-                self.pictures = self.pictures[1:] if far else self.pictures[::2]
-                self.stride *= 1 if far else 2
-            middle = (len(self.pictures) - 1) // 2
-            self.median = np.partition(np.stack(self.pictures), middle, 0)[middle].astype(np.float32) / 255
-        self.seen += 1
-        return self.median
 
 
 def whole(labels: Labels, size: tuple[float, float]) -> Labels:

@@ -28,8 +28,8 @@ from scalor.errors import InputError, require
 from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
 from scalor.evaluation.report import TEST_SEED
 from scalor.model.frames import check_frame, check_frames
-from scalor.still.background import Background
 from scalor.still.foreground import ORDINARY, ForegroundTest
+from scalor.still.still_background import StillBackground
 from scalor.tracking.kalman import PATIENCE, Linker, LinkerSettings, TrackStates
 from scalor.tracks import Tracks, join_tracks
 
@@ -60,7 +60,7 @@ class ClassicalTracker:
     """`colour` and `foreground`: picture of the background, with pixels in [0, 1]; None for black."""
     tolerance: float = 0.02
     """`colour`: difference of colour below which neighbouring pixels are connected. Raise it for compressed video."""
-    scene: Background | None = None
+    scene: StillBackground | None = None
     """`motion`: background of the whole video; None for the median of earlier frames."""
     test: ForegroundTest = ORDINARY
     """`motion`: test that tells foreground from background."""

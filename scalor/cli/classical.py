@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from scalor.classical.tracker import PREFIX, ClassicalTracker, named
 from scalor.errors import InputError
-from scalor.still.background import Background
+from scalor.still.still_background import StillBackground
 from scalor.tracking.view import VideoView
 
 MOTION = PREFIX + "motion"
@@ -42,4 +42,4 @@ def tracker_for_video(arguments: argparse.Namespace, view: VideoView) -> Classic
             f"{view.video.name} shows nothing that moves: choose another part of it with --start, --end or --region."
         )
     size = arguments.object_size or found.object_size
-    return replace(named(arguments.weights, size), scene=Background(view.background.epochs), test=found.test)
+    return replace(named(arguments.weights, size), scene=StillBackground(view.background.epochs), test=found.test)

@@ -359,11 +359,11 @@ def find_video(folder: Path) -> Path:
 def cut_out(path: Path, side: int) -> Iterator[UInt8[np.ndarray, "P 3 side side"]]:
     """Yield the squares at all places of every eighth frame of the video, scaled to `side` pixels."""
     from scalor.video import Selection, open_video  # imported here because only this function needs codecs
-    from scalor.video.sources import shrink
+    from scalor.video.resize import resize
 
     for frame in tqdm(open_video(path, Selection(stride=STRIDE)), "cutting", file=sys.stderr, unit="frame"):
         picture = frame.picture
         if picture.shape[:2] != SHOWN:
             raise InputError(f"{path} is {picture.shape[1]}x{picture.shape[0]}: give a video of 720x480 pixels.")
-        parts = [shrink(picture[y : y + CROP, x : x + CROP], (side, side)) for x, y in PLACES]
+        parts = [resize(picture[y : y + CROP, x : x + CROP], (side, side)) for x, y in PLACES]
         yield np.stack(parts).transpose(0, 3, 1, 2)

@@ -26,7 +26,8 @@ from scalor.tracking.identity import PREDICTED_PRESENCE
 from scalor.tracking.view import Lens, VideoView
 from scalor.tracks import Tracks
 from scalor.video import Video
-from scalor.video.sources import Picture, amplify_difference, shrink
+from scalor.video.pixels import Picture, amplify_difference
+from scalor.video.resize import resize
 
 MAX_BYTES = 2**30
 """Largest total size of the kept frames. More frames of a long video do not improve the training."""
@@ -48,7 +49,7 @@ class FrameCollector:
         size, region, cell = video.full_size, video.selection.region, config.model.cell
         self.lens = Lens(size, region, cell, scene.scale, scene.stretch, view.background)
         self.view, self.found, self.contrast = view, view.found, scene.contrast
-        self.background = view.background.shrunken(self.lens.seen)
+        self.background = view.background.resized(self.lens.seen)
         self.object_size = (
             view.found.object_size[0] * self.lens.scales[0],
             view.found.object_size[1] * self.lens.scales[1],
@@ -69,7 +70,7 @@ class FrameCollector:
 
         Pictures with consecutive numbers and the same background picture form a stretch.
         """
-        small = shrink(picture, self.lens.seen)
+        small = resize(picture, self.lens.seen)
         empty = self.background.at(small)
         assert self.background.light is not None
         now = (number, self.background.light.epoch)

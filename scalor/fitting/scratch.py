@@ -18,7 +18,7 @@ from scalor.fitting.pseudo_labels import keep, save
 from scalor.still.survey import Survey
 from scalor.tracking.view import VideoView, look_at
 from scalor.video import Selection, Video, open_video
-from scalor.video.sources import shrunken_size
+from scalor.video.resize import scaled_size
 
 AREA = 320.0
 """Largest area of a typical object at the model's scale, in square pixels. It is large enough to tell objects apart and
@@ -87,7 +87,7 @@ def choose(found: Survey, said: ScratchOptions, size: tuple[int, int], frames: i
     frame = tuple(
         min(room // step, math.ceil(max(SMALLEST_CLIP, count * side) / step)) * step
         for count, side, step, room in zip(
-            CLIP_SIZE_IN_OBJECTS, object_size, cell, shrunken_size(size, scale), strict=True
+            CLIP_SIZE_IN_OBJECTS, object_size, cell, scaled_size(size, scale), strict=True
         )
     )
     contrast = contrast_for(found.strength, math.prod(object_size))

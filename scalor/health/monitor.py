@@ -16,9 +16,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from scalor.errors import InputError
-from scalor.health.measures import Covering, Lives
-from scalor.health.records import Facts, Health
-from scalor.health.verdict import CAMERAS, judge
+from scalor.health.coverage import Coverage
+from scalor.health.facts import Facts
+from scalor.health.lifetimes import Lifetimes
+from scalor.health.rules import CAMERA_LEVELS, judge
+from scalor.health.verdict import Health
 from scalor.tracks import Tracks
 
 LIGHT_STEP = 0.05
@@ -61,8 +63,8 @@ class HealthMonitor:
         x0, y0, x1, y1 = self.region
         check("region's height and width", (y1 - y0, x1 - x0))
         self.fps, self.size_limits = fps, size_limits
-        self.covering = Covering((y1 - y0, x1 - x0), object_size)
-        self.lives = Lives(self.region, fps)
+        self.coverage = Coverage((y1 - y0, x1 - x0), object_size)
+        self.lifetimes = Lifetimes(self.region, fps)
         self.dropped = self.dropping_frames = self.light_steps = 0
 
     def step(
@@ -88,15 +90,15 @@ class HealthMonitor:
         dropped : int
             Number of detections for which no slot was left.
         """
-        self.covering.step(foreground, tracks.box - np.array(self.region[:2] * 2))
-        self.lives.step(number, tracks)
+        self.coverage.step(foreground, tracks.box - np.array(self.region[:2] * 2))
+        self.lifetimes.step(number, tracks)
         self.light_steps += light is not None and abs(light) > LIGHT_STEP
         self.dropped += dropped
         self.dropping_frames += dropped > 0
 
     def facts(self) -> Facts:
         """Return the counts so far."""
-        cover, lives = self.covering, self.lives
+        cover, lives = self.coverage, self.lifetimes
         first = 0 if lives.first is None else lives.first
         return Facts(
             frames=cover.frames,
@@ -154,8 +156,8 @@ class HealthMonitor:
         Health
             The report; its verdict is that of the worst measure.
         """
-        if camera not in (None, *CAMERAS):
-            raise InputError(f"camera is {camera!r}: choose from {', '.join(CAMERAS)}.")
+        if camera not in (None, *CAMERA_LEVELS):
+            raise InputError(f"camera is {camera!r}: choose from {', '.join(CAMERA_LEVELS)}.")
         return judge(self.facts(), promised_frames, camera, motion, stride)
 
 

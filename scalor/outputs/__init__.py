@@ -1,6 +1,6 @@
 """Result files of a tracked video: tables, masks, videos, pictures and a report."""
 
 from scalor.outputs.converting import to_supervision
-from scalor.outputs.folder import FILES, ResultFolder, Summary
+from scalor.outputs.result_folder import FILES, ResultFolder, Summary
 
 __all__ = ["FILES", "ResultFolder", "Summary", "to_supervision"]

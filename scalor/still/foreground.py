@@ -86,7 +86,7 @@ class ForegroundTest:
         for picture, background in floats:
             there = beyond(picture, background, least)
             outside += int(there.sum())
-            tinted += int(tints(picture[:, there], background[:, there]).sum())
+            tinted += int(differs_in_colour(picture[:, there], background[:, there]).sum())
         return ForegroundTest(least, tinted > COLOURFUL * outside)
 
     def __call__(self, picture: Picture, background: Picture) -> Bool[np.ndarray, "H W"]:
@@ -96,7 +96,7 @@ class ForegroundTest:
         light = relative_light(*there)
         darker = (light >= SHADE) & (light <= 1)
         if self.colourful:
-            outside[outside] = ~darker | tints(*there)
+            outside[outside] = ~darker | differs_in_colour(*there)
         elif darker.any():
             rows, columns = (side[darker] for side in np.nonzero(outside))
             kept = keeps_texture(picture.mean(0), background.mean(0), rows, columns)
@@ -153,7 +153,7 @@ def relative_light(seen: Float[np.ndarray, "3 P"], scene: Float[np.ndarray, "3 P
     return light
 
 
-def tints(seen: Float[np.ndarray, "3 P"], scene: Float[np.ndarray, "3 P"]) -> Bool[np.ndarray, " P"]:
+def differs_in_colour(seen: Float[np.ndarray, "3 P"], scene: Float[np.ndarray, "3 P"]) -> Bool[np.ndarray, " P"]:
     """Return whether pixels differ from the background in colour, whatever their brightness."""
     tinted: np.ndarray = np.abs(seen - relative_light(seen, scene) * scene).max(0) > TINT
     return tinted
@@ -186,14 +186,6 @@ def keeps_texture(
 def coarseness(size: tuple[float, float]) -> int:
     """Return the factor by which images can be reduced while objects of this height and width stay visible enough."""
     return max(1, int(min(size) // DETAIL))
-
-
-def shrink(picture: Picture, factor: int) -> Picture:
-    """Reduce an image to means of squares of `factor` pixels; the remainder at the right and below is cut off."""
-    height, width = (side // factor * factor for side in picture.shape[1:])
-    parts = [picture[:, y:height:factor, x:width:factor] for y in range(factor) for x in range(factor)]
-    # Frames often have their channels last in memory, which would make all later steps slow.
-    return np.ascontiguousarray(sum(parts[1:], parts[0]) / len(parts))
 
 
 def close(inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Bool[np.ndarray, "H W"]:

@@ -3,7 +3,7 @@
 The camera must stand still.
 
 >>> video = open_video("ants.mp4")
->>> found = survey(video, Background.of(video))
+>>> found = survey(video, StillBackground.of(video))
 >>> found.object_size, found.objects, found.confidence
 
 The size is the one that most of the foreground has. Blobs of sampled frames vote for their length and breadth, with
@@ -21,7 +21,6 @@ from scipy import ndimage, stats
 
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.errors import InputError
-from scalor.still.background import Background
 from scalor.still.foreground import (
     CONTRAST,
     LEAST,
@@ -37,8 +36,10 @@ from scalor.still.foreground import (
     thinned,
     to_floats,
 )
+from scalor.still.still_background import StillBackground
 from scalor.video import Video
-from scalor.video.sources import Frame, shrink
+from scalor.video.resize import resize
+from scalor.video.sources import Frame
 
 GAPS_JOINED = (0, 1, 2, 4, 7)
 """Pixels of the reduced frames by which pieces are dilated before they are joined."""
@@ -119,7 +120,7 @@ class Size:
     confidence: float
 
 
-def survey(video: Video, background: Background, object_size: tuple[float, float] | None = None) -> Survey:
+def survey(video: Video, background: StillBackground, object_size: tuple[float, float] | None = None) -> Survey:
     """Measure the size, speed, number and contrast of what moves in a video.
 
     Parameters
@@ -127,7 +128,7 @@ def survey(video: Video, background: Background, object_size: tuple[float, float
     video
         A video of a still camera.
     background
-        Its background, made by `Background.of`.
+        Its background, made by `StillBackground.of`.
     object_size
         Height and width of a typical object in pixels of the video; None to measure it.
 
@@ -271,7 +272,7 @@ def find_perspective(seen: Blobs, height: int) -> Perspective:
     return round(1 - slope * middle / typical, 3), round(1 + slope * (height - middle) / typical, 3)
 
 
-def find_speed(video: Video, background: Background, test: ForegroundTest, found: Size) -> float:
+def find_speed(video: Video, background: StillBackground, test: ForegroundTest, found: Size) -> float:
     """Return the median speed in pixels of the reduced frames per frame; 0 where it cannot be measured.
 
     From one frame to the next, slow objects move by less than a pixel, which is not visible.
@@ -279,8 +280,8 @@ def find_speed(video: Video, background: Background, test: ForegroundTest, found
     height, width = background.samples[0].shape[:2]
     stretches = []
     for frames in stretches_of(video):
-        small = background.shrunken((height, width))
-        pictures = (shrink(frame.picture, (height, width)) for frame in frames)
+        small = background.resized((height, width))
+        pictures = (resize(frame.picture, (height, width)) for frame in frames)
         masks = (changes_in(picture, small.at(picture), test) for picture in pictures)
         stretches.append([find_blobs(mask, found.gap) for mask in masks])
     speed = 0.0

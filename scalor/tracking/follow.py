@@ -21,14 +21,16 @@ from scalor.errors import InputError
 from scalor.health import HealthMonitor
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Tracker
-from scalor.still.background import Background
 from scalor.still.foreground import ForegroundTest, to_floats
+from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey
 from scalor.tracking.identity import LAG, MIN_MEAN_PRESENCE, Identities, believable, merge_duplicates
 from scalor.tracking.sharpening import Sharpener
 from scalor.tracking.view import Lens, VideoView, is_universal, lens_for
 from scalor.tracks import Tracks
-from scalor.video.sources import Frame, Picture, shrink, shrunken_size
+from scalor.video.pixels import Picture
+from scalor.video.resize import resize, scaled_size
+from scalor.video.sources import Frame
 
 LEAST_AREA = 0.12
 """Smallest box area that is kept, as a share of a typical object's box area at the same place. Smaller boxes show a
@@ -174,12 +176,12 @@ class FrameMaker:
 
     def __init__(self, view: VideoView, lens: Lens) -> None:
         self.lens, self.test = lens, view.found.test if view.found else ForegroundTest()
-        self.background: Background | None = None
+        self.background: StillBackground | None = None
         if lens.behind is None and view.background is not None:
             x0, y0, x1, y1 = lens.corners
             scale = min(1.0, WIDEST_LOOK / max(y1 - y0, x1 - x0))
-            self.size = shrunken_size((y1 - y0, x1 - x0), scale)
-            self.background = view.background.shrunken(self.size)
+            self.size = scaled_size((y1 - y0, x1 - x0), scale)
+            self.background = view.background.resized(self.size)
         self.foreground: Bool[np.ndarray, "h w"] | None = None
         self.brighter: float | None = None
         self.brightness: float | None = None
@@ -191,7 +193,7 @@ class FrameMaker:
         small, behind = looked.small, self.lens.behind
         empty = looked.empty
         if self.background is not None:
-            small, behind = shrink(picture[y0:y1, x0:x1], self.size), self.background
+            small, behind = resize(picture[y0:y1, x0:x1], self.size), self.background
             empty = behind.at(small)
         if behind is not None and empty is not None and behind.light is not None:
             self.foreground = self.test(to_floats(small), to_floats(empty))
@@ -232,7 +234,7 @@ class PostProcessor:
         assert lens.background is not None
         self.object_size, self.lens, self.found = object_size, lens, found
         self.perspective = lens.perspective if found is None else found.perspective
-        self.background = Background(lens.background.epochs)
+        self.background = StillBackground(lens.background.epochs)
         self.sharpen = None
         # At full resolution there is nothing to sharpen, and small, faint objects would be dropped (docs/log.md).
         if lens.scale < 1:

@@ -15,7 +15,8 @@ from scipy import ndimage
 
 from scalor.still import foreground
 from scalor.tracks import Tracks
-from scalor.video.sources import Picture, amplify_difference
+from scalor.video.pixels import Picture, amplify_difference
+from scalor.video.resize import downsample
 
 MARGIN = 0.2
 """Margin around a box in which its object may lie, as a share of the box's sides."""
@@ -53,7 +54,7 @@ class Sharpener:
         return self.coarsened(self.still)
 
     def coarsened(self, picture: Picture) -> foreground.Picture:
-        return foreground.shrink(foreground.to_floats(picture), self.coarse)
+        return downsample(foreground.to_floats(picture), self.coarse)
 
     def __call__(self, tracks: Tracks, picture: Picture, background: Picture | None = None) -> Tracks:
         """Return a frame's tracks with refined boxes, without those that show nothing.

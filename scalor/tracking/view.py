@@ -25,11 +25,13 @@ from scalor.camera import CameraCheck, CameraMotion, check_camera, estimate_moti
 from scalor.camera.stabilise import StabilisedSource, stabilise
 from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
-from scalor.still.background import Background
+from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey, survey
 from scalor.tracks import Tracks
+from scalor.video.pixels import Picture, amplify_difference
 from scalor.video.reading import Video
-from scalor.video.sources import Frame, Picture, amplify_difference, shrink, shrunken_size
+from scalor.video.resize import resize, scaled_size
+from scalor.video.sources import Frame
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Lens:
     """Frame pixels per image pixel, vertically."""
     stretch: float = 1.0
     """Ratio of the horizontal to the vertical scale."""
-    background: Background | None = None
+    background: StillBackground | None = None
     """Background of the region, for models of a still camera: it is part of every frame."""
     contrast: float = 1.0
     """Factor by which differences from the background are amplified."""
@@ -67,12 +69,12 @@ class Lens:
     def seen(self) -> tuple[int, int]:
         """Height and width of the region at the model's scale, without padding."""
         x0, y0, x1, y1 = self.corners
-        return shrunken_size((y1 - y0, x1 - x0), self.scale, self.stretch)
+        return scaled_size((y1 - y0, x1 - x0), self.scale, self.stretch)
 
     @cached_property
-    def behind(self) -> Background | None:
+    def behind(self) -> StillBackground | None:
         """The background at the model's scale, if there is one."""
-        return None if self.background is None else self.background.shrunken(self.seen)
+        return None if self.background is None else self.background.resized(self.seen)
 
     @cached_property
     def ruler(self) -> Float[Tensor, "1 h 1"]:
@@ -96,7 +98,7 @@ class Lens:
     def look(self, picture: Picture) -> "LensOutput":
         """Return the model's frame for a full image, with the images it is made of."""
         x0, y0, x1, y1 = self.corners
-        small = shrink(picture[y0:y1, x0:x1], self.seen)
+        small = resize(picture[y0:y1, x0:x1], self.seen)
         if self.behind is None:
             return LensOutput(self._frame(small), small, None)
         empty = self.behind.at(small)
@@ -124,7 +126,7 @@ class Lens:
         if self.behind is not None:
             drawn = amplify_difference(drawn, self.behind.still, 1 / self.contrast)
         whole = around.copy()
-        whole[y0:y1, x0:x1] = shrink(drawn, (y1 - y0, x1 - x0))
+        whole[y0:y1, x0:x1] = resize(drawn, (y1 - y0, x1 - x0))
         return whole
 
     def _frame(self, picture: Picture) -> Float[Tensor, "3 h w"]:
@@ -180,7 +182,7 @@ class VideoView:
     """The video as it was opened."""
     steady: Video
     """The video as a still camera would show it: `video` itself, or its stabilised version."""
-    background: Background | None
+    background: StillBackground | None
     """Background of the steady video; None for a single image."""
     found: Survey | None
     """Survey of what moves in the steady video; None where nothing could be measured."""
@@ -235,14 +237,14 @@ def look_at(video: Video, object_size: tuple[float, float] | None = None, camera
     steady, motion = video, None
     with ThreadPoolExecutor(1) as beside:
         # Both take seconds. Few cameras move, so the background for a still camera is estimated at the same time.
-        early = beside.submit(Background.of, video)
+        early = beside.submit(StillBackground.of, video)
         camera = check_camera(video) if checked else None
         if camera is not None and camera.moves and video.selection.region is None:
             estimated = estimate_motion(video)
             if estimated.reliable:
                 motion = estimated
                 steady = stabilise(video, motion)
-        background = early.result() if motion is None else Background.of(steady)
+        background = early.result() if motion is None else StillBackground.of(steady)
     try:
         found = survey(steady, background, object_size)
     except InputError:
@@ -319,5 +321,5 @@ def slots_for(view: VideoView, model: ModelConfig, scene: SceneConfig) -> int | 
         return min(MAX_SLOTS, SPARE_SLOTS + math.ceil(SLOTS_PER_OBJECT * objects))
     if scene.kind != "footage":
         return None
-    seen = shrunken_size(view.steady.size, scene.scale * resolution(scene, view.steady), scene.stretch)
+    seen = scaled_size(view.steady.size, scene.scale * resolution(scene, view.steady), scene.stretch)
     return math.ceil(model.slots * max(1.0, math.prod(seen) / math.prod(scene.frame) / CLIP_DENSITY_RATIO))

@@ -15,7 +15,8 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike
 
 from scalor.errors import InputError
-from scalor.video.sources import IndexedSource, Picture, no_frames
+from scalor.video.pixels import Picture
+from scalor.video.sources import IndexedSource, no_frames
 
 Values = Callable[[int], np.ndarray]
 """A function that returns the values of a frame, given its number."""

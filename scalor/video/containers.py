@@ -21,7 +21,8 @@ from av.video.stream import VideoStream
 from jaxtyping import Int32
 
 from scalor.errors import InputError
-from scalor.video.sources import TIME_TOLERANCE_S, Frame, Picture, Selection, check_size, no_frames, over_black
+from scalor.video.pixels import Picture, over_black
+from scalor.video.sources import TIME_TOLERANCE_S, Frame, Selection, check_size, no_frames
 
 SEEK_BACK_SECONDS = (0, 2, 10, 60)
 """Seconds before the wanted time to seek to, tried in this order.

@@ -15,7 +15,8 @@ from jaxtyping import Num
 from PIL import Image, ImageOps
 
 from scalor.errors import InputError
-from scalor.video.sources import IndexedSource, Levels, Picture, check_size, measure_levels, over_black
+from scalor.video.pixels import Levels, Picture, measure_levels, over_black
+from scalor.video.sources import IndexedSource, check_size
 
 DESCRIPTION = 270
 """The TIFF tag in which ImageJ writes how many images there are."""

@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 from scalor.config import FPS
 from scalor.errors import InputError, without_extra
 from scalor.video.arrays import open_array, open_values
-from scalor.video.sources import Frame, Picture, Selection, Source
+from scalor.video.pixels import Picture
+from scalor.video.sources import Frame, Selection, Source
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm", ".pnm")
 KINDS = "a video file, a folder of images, a pattern such as 'frames/*.png', a TIFF stack or a .npy or .npz file"

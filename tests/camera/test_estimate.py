@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalor.camera import estimate_motion
-from scalor.camera.estimate import MOST_KEYS, Estimator
+from scalor.camera.estimate import MOST_KEYS, MotionEstimator
 from scalor.video.reading import open_video
 from scalor.video.sources import Selection
 from tests.camera.filming import HEIGHT, WIDTH, as_video, errors, film, pose
@@ -96,7 +96,7 @@ def test_the_same_film_gives_the_same_motion(tmp_path: Path) -> None:
 
 
 def test_no_more_key_frames_are_kept_than_allowed() -> None:
-    estimator = Estimator()
+    estimator = MotionEstimator()
     rng = np.random.default_rng(0)
     for _ in range(3):
         estimator.step(rng.integers(0, 255, (60, 80), np.uint8))

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalor.classical.motion import MEMORY, MotionDetector, RecentScene, apart, centred, ghosts, whole
+from scalor.classical.motion import MotionDetector, apart, centred, ghosts, whole
 from scalor.classical.tracker import ClassicalTracker
 from scalor.evaluation.score import score
-from scalor.still.background import Background
 from scalor.still.foreground import ForegroundTest
+from scalor.still.still_background import StillBackground
 from scalor.tracks import join_tracks
 from scalor.video import iterate_frames
 
@@ -45,7 +45,7 @@ def test_a_walker_is_found_with_its_box() -> None:
 
 @pytest.mark.parametrize("gain", [0.6, 1.0, 1.5])
 def test_with_the_scene_of_the_whole_video_the_first_frame_tells_in_any_light(gain: float) -> None:
-    scene = Background([(street() * 255).round().astype(np.uint8).transpose(1, 2, 0)])
+    scene = StillBackground([(street() * 255).round().astype(np.uint8).transpose(1, 2, 0)])
     detector = MotionDetector(SIZE, scene)
     found = detector(np.clip(gain * walker(street(), 30), 0, 1), NOBODY)
     np.testing.assert_allclose(found.box, [(30, 20, 38, 40)], atol=1)
@@ -53,7 +53,7 @@ def test_with_the_scene_of_the_whole_video_the_first_frame_tells_in_any_light(ga
 
 def test_a_grey_thing_is_no_shadow_where_colour_tells_nothing() -> None:
     empty = np.full((3, 60, 80), 0.6, np.float32)
-    scene = Background([np.full((60, 80, 3), 153, np.uint8)])
+    scene = StillBackground([np.full((60, 80, 3), 153, np.uint8)])
     frame = empty.copy()
     frame[:, 20:40, 30:38] = 0.4
     assert len(MotionDetector(SIZE, scene)(frame, NOBODY).box) == 0
@@ -69,16 +69,6 @@ def test_large_objects_are_found_in_a_coarser_picture() -> None:
     frame = street()
     frame[:, :60, 20:44] = DARK
     np.testing.assert_allclose(detector(frame, NOBODY).box, [(20, 0, 44, 60)], atol=2)
-
-
-def test_the_background_reaches_back_farther_as_the_video_goes_on() -> None:
-    background, empty = RecentScene(), street()
-    for t in range(400):  # someone stands there for 60 frames: a fifth of what is remembered in the end
-        frame = walker(empty, 30) if t < 60 else empty
-        median = background.behind(frame, frame)
-        assert len(background.pictures) <= MEMORY
-    assert background.stride == 16
-    np.testing.assert_allclose(median, empty, atol=1 / 255)
 
 
 def test_who_has_left_a_learnt_background_is_a_ghost() -> None:

@@ -15,7 +15,7 @@ from scalor.data.footage import HIDDEN, NOBODY, SEEN, UNSEEN, Footage, Frames, L
 from scalor.fitting import pseudo_labels
 from scalor.fitting.pseudo_labels import Row, columns_of, keep, keep_and_label, labels_of, stretches_of
 from scalor.fitting.scratch import ScratchOptions, choose
-from scalor.still.background import Background
+from scalor.still.still_background import StillBackground
 from scalor.tracking.view import VideoView, look_at
 from scalor.tracks import Tracks
 from scalor.video import Video, open_video
@@ -64,7 +64,7 @@ def test_spots_in_a_perspective_are_large_for_where_they_are(tmp_path: Path) -> 
 
 def test_faint_objects_are_made_stronger(tmp_path: Path) -> None:
     pictures = np.load(walking_boxes(tmp_path / "film.npy", (10, 10)))
-    scene = Background.of(open_video(tmp_path / "film.npy")).still
+    scene = StillBackground.of(open_video(tmp_path / "film.npy")).still
     faint = scene + 0.1 * (pictures.astype(float) - scene)
     np.save(tmp_path / "faint.npy", faint.round().astype(np.uint8))
     view = look_at(open_video(tmp_path / "faint.npy"))

@@ -20,7 +20,7 @@ from scalor.fitting.scratch import (
     sigma_for,
     stride_for,
 )
-from scalor.still.background import Background
+from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey, survey
 from scalor.tracking.view import look_at
 from scalor.training.guards import FIRST_WARNING_STEP, warnings
@@ -57,7 +57,7 @@ def test_the_less_there_is_of_an_object_the_less_noise_is_expected() -> None:
 
 def test_what_is_chosen_fits_together_and_what_is_said_counts(tmp_path: Path) -> None:
     video = open_video(walking_boxes(tmp_path / "film.npy", (40, 20)))
-    found = survey(video, Background.of(video))
+    found = survey(video, StillBackground.of(video))
     config = choose(found, ScratchOptions(), video.size, 60, "footage.npz")
     assert np.prod(config.model.object_size) == pytest.approx(320, rel=0.15)
     assert config.scene.scale < 1

@@ -109,8 +109,8 @@ def test_tracks_of_nothing_over_noise_have_a_report() -> None:
 
 def test_memory_does_not_grow_with_the_length_of_a_video() -> None:
     short, long = watched(frames=60), watched(frames=600)
-    assert len(long.lives.alive) <= len(short.lives.alive) + 6
-    assert long.covering.fill.weight.shape == short.covering.fill.weight.shape
+    assert len(long.lifetimes.alive) <= len(short.lifetimes.alive) + 6
+    assert long.coverage.fill.weight.shape == short.coverage.fill.weight.shape
 
 
 def test_a_frame_takes_a_few_milliseconds_at_most() -> None:

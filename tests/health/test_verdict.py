@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from scalor.health.records import Facts, Health, Measure, verdict_of
-from scalor.health.verdict import Limits, judge
+from scalor.health.facts import Facts
+from scalor.health.rules import judge
+from scalor.health.verdict import Health, Limits, Measure, verdict_of
 
 WELL = Facts(
     frames=300,

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from scalor.outputs import ResultFolder
+from scalor.outputs.films import EvenSample
 from scalor.outputs.mask_files import CocoFile, LabelTiff
-from scalor.outputs.pictures import EvenSample, ObjectPaths
 from scalor.outputs.tables import TrackedFrame, TrackTables
+from scalor.outputs.trajectories import ObjectPaths
 from scalor.visual.overlay import number_bitmap
 from tests.outputs.stories import SIZE, shots
 
@@ -87,8 +88,8 @@ def test_a_result_folder_remembers_far_less_than_a_frame_per_frame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What the encoder holds, tracemalloc does not see: it need not run.
-    monkeypatch.setattr("scalor.outputs.folder.VideoWriter", Unwatched)
-    monkeypatch.setattr("scalor.outputs.folder.ObjectPaths", partial(ObjectPaths, block=64))
+    monkeypatch.setattr("scalor.outputs.result_folder.VideoWriter", Unwatched)
+    monkeypatch.setattr("scalor.outputs.result_folder.ObjectPaths", partial(ObjectPaths, block=64))
     monkeypatch.setattr("scalor.outputs.tables.ROW_GROUP", 64)
 
     def memory(count: int) -> tuple[int, int]:

@@ -16,7 +16,6 @@ from scalor.still.foreground import (
     large_enough,
     least_for,
     noise_of,
-    shrink,
     thinned,
     to_floats,
 )
@@ -27,12 +26,6 @@ from .films import ellipse
 
 def street(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0.45, 0.55, (3, 60, 80)).astype(np.float32)
-
-
-def test_shrinking_takes_means_and_cuts_off_what_is_left() -> None:
-    picture = np.arange(3 * 5 * 4, dtype=float).reshape(3, 5, 4)
-    np.testing.assert_allclose(shrink(picture, 2)[0], [[2.5, 4.5], [10.5, 12.5]])
-    np.testing.assert_array_equal(shrink(picture, 1), picture)
 
 
 @pytest.mark.parametrize(("light", "found"), [(0.7, False), (0.3, True), (1.3, True)])

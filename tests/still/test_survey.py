@@ -7,8 +7,8 @@ import pytest
 
 from scalor.boxes import FLAT
 from scalor.errors import InputError
-from scalor.still.background import Background
 from scalor.still.foreground import CONTRAST
+from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey, survey
 from scalor.video import Video, open_video
 
@@ -17,7 +17,7 @@ from .films import walking_boxes
 
 
 def look(video: Video) -> Survey:
-    return survey(video, Background.of(video))
+    return survey(video, StillBackground.of(video))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_perspective_is_found_where_there_is_one(slope: float, tmp_path: Path)
 
 def test_faint_objects_are_found(tmp_path: Path) -> None:
     pictures = np.load(walking_boxes(tmp_path / "film.npy", (10, 10)))
-    scene = Background.of(open_video(tmp_path / "film.npy")).still
+    scene = StillBackground.of(open_video(tmp_path / "film.npy")).still
     faint = scene + 0.1 * (pictures.astype(float) - scene)
     np.save(tmp_path / "faint.npy", faint.round().astype(np.uint8))
     video = open_video(tmp_path / "faint.npy")
@@ -177,7 +177,7 @@ def test_things_of_all_sizes_leave_less_confidence(tmp_path: Path) -> None:
 
 def test_a_given_size_counts(tmp_path: Path) -> None:
     video = open_video(walking_boxes(tmp_path / "film.npy"))
-    found = survey(video, Background.of(video), (20.0, 9.0))
+    found = survey(video, StillBackground.of(video), (20.0, 9.0))
     assert found.object_size == (20, 9)
     assert found.speed == pytest.approx(2, rel=0.3)
 

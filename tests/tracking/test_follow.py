@@ -14,7 +14,7 @@ from scalor.errors import InputError
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
 from scalor.pipeline import track_video
-from scalor.still.background import Background
+from scalor.still.still_background import StillBackground
 from scalor.tracking.follow import PostProcessor, follow
 from scalor.tracking.view import Lens, look_at
 from scalor.tracks import Tracks, join_tracks
@@ -91,7 +91,7 @@ def test_what_does_not_stand_out_is_dropped_only_where_the_model_saw_less_than_t
     scale: float, objects: int
 ) -> None:
     scene = np.full((40, 60, 3), 120, np.uint8)
-    tidy = PostProcessor((6.0, 6.0), Lens((40, 60), None, scale=scale, background=Background([scene])))
+    tidy = PostProcessor((6.0, 6.0), Lens((40, 60), None, scale=scale, background=StillBackground([scene])))
     one = np.zeros(1, int)
     seen = Tracks(one, one, one, np.array([[20.0, 10.0, 26.0, 16.0]]), np.ones(1), one > 0, (40, 60))
     told = [one for _ in range(6) for one in tidy.step(seen, scene)] + tidy.finish()

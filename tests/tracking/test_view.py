@@ -10,7 +10,7 @@ from scipy import ndimage
 from scalor.boxes import RULER_SCALE
 from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
-from scalor.still.background import Background
+from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey
 from scalor.tracking.view import (
     MAX_ASPECT,
@@ -223,14 +223,15 @@ def test_a_shrunken_video_is_seen_small_and_told_large() -> None:
 
 
 def test_the_empty_scene_goes_with_every_frame(picture: np.ndarray) -> None:
-    frame = Lens((13, 22), cell=(8, 8), background=Background([255 - picture])).to_frame(picture)
+    frame = Lens((13, 22), cell=(8, 8), background=StillBackground([255 - picture])).to_frame(picture)
     assert frame.shape == (7, 16, 24)
     np.testing.assert_allclose((frame[:3] + frame[3:6]).numpy(), 1, atol=1e-6)
     assert (frame[6] == 1 / RULER_SCALE).all()
 
 
 def test_the_ruler_goes_from_edge_to_edge_of_the_region(picture: np.ndarray) -> None:
-    lens = Lens((26, 22), region=(0, 13, 22, 26), cell=(8, 8), background=Background([picture]), perspective=(0.5, 2.0))
+    background = StillBackground([picture])
+    lens = Lens((26, 22), region=(0, 13, 22, 26), cell=(8, 8), background=background, perspective=(0.5, 2.0))
     ruler = lens.to_frame(np.concatenate([picture, picture]))[6].numpy() * RULER_SCALE
     assert np.ptp(ruler, axis=1).max() == 0
     np.testing.assert_allclose(ruler[:, 0], 0.5 + 1.5 * (np.arange(16) + 0.5) / 13, rtol=1e-5)
@@ -248,7 +249,7 @@ def test_differences_from_the_background_are_amplified_by_the_contrast() -> None
     scene = np.full((12, 20, 3), 100, np.uint8)
     picture = scene.copy()
     picture[4:8, 6:12] = 110
-    background = Background([scene])
+    background = StillBackground([scene])
     plain, strong = (Lens((12, 20), background=background, contrast=contrast).to_frame(picture) for contrast in (1, 4))
     assert float(plain[0, 5, 8] * 255) == pytest.approx(110, abs=1)
     assert float(strong[0, 5, 8] * 255) == pytest.approx(140, abs=1)

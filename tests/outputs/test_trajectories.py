@@ -1,6 +1,5 @@
-"""Videos show what the tracks say, drawn frame by frame as if all at once."""
+"""Paths come out by object, in however many pieces, and are drawn through their points."""
 
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,70 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
-from scalor.outputs.pictures import (
-    ROW,
-    EvenSample,
-    ObjectPaths,
-    OverlayFilm,
-    TrackSummary,
-    Trajectories,
-    draw_counts,
-    label_picture,
-    summarise_track,
-)
 from scalor.outputs.tables import TrackedFrame
-from scalor.tracks import Tracks, join_tracks
-from scalor.visual import colors_of, overlay
-from tests.outputs.stories import Shot, shots
-
-
-def seen(shot: Shot) -> TrackedFrame:
-    return TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1))
-
-
-def test_a_film_drawn_frame_by_frame_is_the_film_drawn_at_once() -> None:
-    frames = [seen(shot) for shot in shots(40, stride=3)]
-    film = OverlayFilm(fps=8)
-    drawn = [film.draw(frame) for frame in frames]
-    pictures = np.stack([frame.picture for frame in frames]).transpose(0, 3, 1, 2) / np.float32(255)
-    at_once = overlay(pictures, join_tracks([frame.tracks for frame in frames]), trails=film.trails)
-    assert film.trails == 8
-    assert np.array_equal(drawn, at_once)
-
-
-def test_masks_tint_the_pixels_they_show() -> None:
-    (*_, last) = shots(9, masks=True)
-    with_masks, without = seen(last), seen(last._replace(tracks=replace(last.tracks, masks=None)))
-    changed = (OverlayFilm(25).draw(with_masks) != OverlayFilm(25).draw(without)).any(axis=-1)
-    assert changed.any()
-    assert not changed[with_masks.owner == 0].any()
-
-
-def test_a_label_picture_shows_each_object_in_its_colour_on_black() -> None:
-    (*_, last) = shots(9, masks=True)
-    frame = seen(last)
-    picture = label_picture(frame)
-    assert frame.tracks.masks is not None
-    assert (picture[~frame.tracks.masks.any(axis=0)] == 0).all()
-    for number, mask in zip(frame.tracks.id, frame.tracks.masks, strict=True):
-        assert (picture[mask] == colors_of(number)).all()
-        assert (frame.labels[mask] == number).all()
-
-
-@pytest.mark.parametrize("count", [1, 5, 6, 7, 12, 13, 24, 25, 100, 997])
-def test_stills_are_spread_over_a_video_of_any_length(count: int) -> None:
-    stills = EvenSample()
-    for t in range(count):
-        stills.add(np.zeros((2, 2, 3), np.uint8), float(t))
-    seconds = [when for when, _ in stills.chosen()]
-    assert len(seconds) == min(6, count)
-    assert seconds[0] == 0
-    gaps = np.diff([*seconds, float(count)])
-    assert (gaps > 0).all()
-    assert gaps.max() <= max(2 * gaps[:-1].min(initial=np.inf), count / 3)
-
+from scalor.outputs.trajectories import ROW, ObjectPaths, TrackSummary, Trajectories, summarise_track
+from scalor.tracks import Tracks
+from scalor.visual import colors_of
 
 EMPTY = np.zeros((4, 4, 3), np.uint8)
 
@@ -166,9 +106,3 @@ def test_an_object_seen_once_is_a_dot_and_ids_stay_in_the_picture() -> None:
     before = near(trajectories.picture(), 7).sum()
     trajectories.label([TrackSummary(7, 0, 0, 1, 0, (79.9, 59.9))])
     assert near(trajectories.picture(), 7).sum() > before + 20
-
-
-def test_counts_are_plotted(tmp_path: Path) -> None:
-    draw_counts(tmp_path / "counts.png", [0.0, 0.5, 1.0], [3, 4, 2])
-    with Image.open(tmp_path / "counts.png") as picture:
-        assert picture.width > 900

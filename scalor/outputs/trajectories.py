@@ -1,14 +1,8 @@
-"""Result videos and pictures of a whole video.
+"""Paths of all objects over a whole video: their rows by object, their summaries, and `trajectories.png`."""
 
-Videos: `overlay.mp4` (boxes, ids and trails) and `labels.mp4` (each object in its colour). Pictures:
-`trajectories.png` (the paths of all objects) and `counts.png`.
-"""
-
-from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge
-from io import BytesIO
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -18,108 +12,10 @@ from jaxtyping import Float, UInt8
 
 from scalor.errors import without_extra
 from scalor.outputs.tables import TrackedFrame
-from scalor.tracks import Tracks, join_tracks
-from scalor.visual.overlay import MASK_STRENGTH, TARGET_SIDE, colors_of, overlay
-from scalor.visual.plots import Line, Panel, save_plot
-
-TRAIL_SECONDS = 1.0
-"""Length of trails in seconds, within the limits below."""
-SHORTEST_TRAIL, LONGEST_TRAIL = 8, 60
-"""Smallest and largest length of trails in frames.
-
-Trails must show motion at low frame rates, and must not clutter the picture at high ones.
-"""
-STILL_WIDTH = 640
-"""Largest width of a still picture in the report, in pixels."""
-
-
-class OverlayFilm:
-    """Frames with boxes, ids and fading trails; only tracks of the frames that trails reach back to are kept."""
-
-    def __init__(self, fps: float) -> None:
-        self.trails = min(max(round(TRAIL_SECONDS * fps), SHORTEST_TRAIL), LONGEST_TRAIL)
-        self._recent: deque[Tracks] = deque(maxlen=self.trails + 1)
-        self._count = 0
-
-    def draw(self, frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
-        """Draw the next frame with its tracks."""
-        tracks = frame.tracks
-        # Trails are counted in tracked frames; with a stride, the original has more frames in between.
-        now = np.full(len(tracks), self._count)
-        self._recent.append(replace(tracks, frame=now, masks=None))
-        picture = frame.picture if tracks.masks is None else _tinted(frame)
-        floats = picture.transpose(2, 0, 1)[None] / np.float32(255)
-        (drawn,) = overlay(floats, join_tracks(list(self._recent)), trails=self.trails, first=self._count)
-        self._count += 1
-        return np.asarray(drawn)
-
-
-def label_picture(frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
-    """Return every object's pixels in its colour on black, enlarged as `overlay` enlarges its pictures."""
-    picture: np.ndarray = _palette(frame)[frame.owner]
-    scale = max(1, round(TARGET_SIDE / max(picture.shape[:2])))
-    return picture.repeat(scale, axis=0).repeat(scale, axis=1)
-
-
-class EvenSample:
-    """A few pictures spread over a video of unknown length.
-
-    When too many are held, every second one is dropped and the spacing is doubled.
-    """
-
-    def __init__(self, wanted: int = 6) -> None:
-        self.wanted = wanted
-        self._kept: list[tuple[float, bytes]] = []
-        self._every = 1
-        self._count = 0
-
-    def add(self, picture: UInt8[np.ndarray, "h w 3"], seconds: float) -> None:
-        """Count the next picture of the video, and keep it if the spacing selects it."""
-        if self._count % self._every == 0:
-            if len(self._kept) == 2 * self.wanted:
-                self._kept = self._kept[::2]
-                self._every *= 2
-            # 2 * `wanted` is even, so the number of this frame is a multiple of the new spacing as well.
-            self._kept.append((seconds, jpeg(picture, STILL_WIDTH)))
-        self._count += 1
-
-    def chosen(self) -> list[tuple[float, bytes]]:
-        """Return the time in seconds and the JPEG file of `wanted` pictures, or of all if there are fewer."""
-        places = np.linspace(0, len(self._kept) - 1, min(self.wanted, len(self._kept)))
-        return [self._kept[round(place)] for place in places]
-
-
-def jpeg(picture: UInt8[np.ndarray, "h w 3"], widest: int) -> bytes:
-    """Encode the picture as a JPEG file of at most `widest` pixels in width."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise without_extra("writing a picture", "pillow") from error
-    image = Image.fromarray(picture)
-    if image.width > widest:
-        height = max(1, round(image.height * widest / image.width))
-        image = image.resize((widest, height), Image.Resampling.LANCZOS)
-    file = BytesIO()
-    image.save(file, format="JPEG", quality=85)
-    return file.getvalue()
-
-
-def _palette(frame: TrackedFrame) -> UInt8[np.ndarray, "rows 3"]:
-    """Return the colour of each value of `frame.owner`: black, then one per row."""
-    return np.concatenate([np.zeros((1, 3), np.uint8), colors_of(frame.tracks.id)])
-
-
-def _tinted(frame: TrackedFrame) -> UInt8[np.ndarray, "H W 3"]:
-    """Return the picture with each object's pixels blended with its colour."""
-    picture = frame.picture.copy()
-    shown = frame.owner > 0
-    tint = _palette(frame)[frame.owner[shown]]
-    picture[shown] = ((1 - MASK_STRENGTH) * picture[shown] + MASK_STRENGTH * tint).astype(np.uint8)
-    return picture
-
+from scalor.visual.overlay import colors_of
 
 ROW = np.dtype([("id", "<i8"), ("frame", "<i8"), ("seconds", "<f8"), ("x", "<f8"), ("y", "<f8")])
-BLOCK = 2**17
+BLOCK_ROWS = 2**17
 """Number of rows held in memory, about 5 MB."""
 
 Piece = tuple[int, np.ndarray]
@@ -150,7 +46,7 @@ class TrackSummary:
 class ObjectPaths:
     """Rows of frames in time order, kept in memory or, when they exceed one block, in the file `spill`."""
 
-    def __init__(self, spill: Path, block: int = BLOCK) -> None:
+    def __init__(self, spill: Path, block: int = BLOCK_ROWS) -> None:
         self.spill = spill
         self.rows = 0
         self._block = np.empty(block, ROW)
@@ -219,13 +115,13 @@ def _pieces(rows: np.ndarray) -> Iterator[Piece]:
             yield int(rows["id"][start]), rows[start:stop]
 
 
-SMALLEST, LARGEST = 960, 1920
+MIN_SIDE, MAX_SIDE = 960, 1920
 """Smallest and largest length of the longer side of `trajectories.png`, in pixels."""
-FINE = 2
+SUPERSAMPLING = 2
 """Supersampling factor: paths are drawn this many times larger and then reduced, which smooths their edges."""
-DIMMED = 0.45
+SCENE_BRIGHTNESS = 0.45
 """Brightness of the scene under the paths, as a fraction of the original."""
-INK = (16, 16, 16)
+OUTLINE_COLOR = (16, 16, 16)
 
 
 class Trajectories:
@@ -238,10 +134,10 @@ class Trajectories:
             raise without_extra("drawing trajectories", "pillow") from error
         height, width = scene.shape[:2]
         longer = max(height, width)
-        self.scale = FINE * min(max(longer, SMALLEST), LARGEST) / longer
-        grey = Image.fromarray(scene).convert("L").point(lambda level: level * DIMMED)
+        self.scale = SUPERSAMPLING * min(max(longer, MIN_SIDE), MAX_SIDE) / longer
+        grey = Image.fromarray(scene).convert("L").point(lambda level: level * SCENE_BRIGHTNESS)
         size = (max(1, round(width * self.scale)), max(1, round(height * self.scale)))
-        sharp = Image.Resampling.NEAREST if longer < SMALLEST / 4 else Image.Resampling.BICUBIC
+        sharp = Image.Resampling.NEAREST if longer < MIN_SIDE / 4 else Image.Resampling.BICUBIC
         self._image = grey.resize(size, sharp).convert("RGB")
         self._draw = ImageDraw.Draw(self._image)
         self.thickness = max(2, round(max(size) / 350))
@@ -256,7 +152,9 @@ class Trajectories:
             end = points[-1:]
             yield rows
         (x, y), radius = end[0], 1.7 * self.thickness
-        self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=color, outline=INK, width=FINE)
+        self._draw.ellipse(
+            (x - radius, y - radius, x + radius, y + radius), fill=color, outline=OUTLINE_COLOR, width=SUPERSAMPLING
+        )
 
     def _thinned(self, points: Float[np.ndarray, "P 2"]) -> Float[np.ndarray, "p 2"]:
         """Drop points that move by less than the line's thickness, because objects at rest would take long to draw."""
@@ -272,20 +170,15 @@ class Trajectories:
         font = ImageFont.load_default(size)
         for life in lives:
             text = str(life.id)
-            left, top, right, bottom = font.getbbox(text, stroke_width=FINE)
+            left, top, right, bottom = font.getbbox(text, stroke_width=SUPERSAMPLING)
             x, y = self.scale * life.end[0] + 2.5 * self.thickness, self.scale * life.end[1] - size / 2
             # Many paths end at the edge of the picture; the number must stay inside.
             x = min(max(x, -left), self._image.width - right)
             y = min(max(y, -top), self._image.height - bottom)
             color = tuple(colors_of(np.array(life.id)).tolist())
-            self._draw.text((x, y), text, fill=color, font=font, stroke_width=FINE, stroke_fill=INK)
+            self._draw.text((x, y), text, fill=color, font=font, stroke_width=SUPERSAMPLING, stroke_fill=OUTLINE_COLOR)
 
     def picture(self) -> UInt8[np.ndarray, "h w 3"]:
         """Return the picture, reduced by the supersampling factor."""
-        size = (max(1, self._image.width // FINE), max(1, self._image.height // FINE))
+        size = (max(1, self._image.width // SUPERSAMPLING), max(1, self._image.height // SUPERSAMPLING))
         return np.asarray(self._image.resize(size))
-
-
-def draw_counts(path: Path, seconds: list[float], objects: list[float]) -> None:
-    """Write a plot of the objects in view over time to a .png file."""
-    save_plot(path, [[Panel("seconds", "objects", [Line("objects in view", seconds, objects)])]], inches=(5.2, 2.4))

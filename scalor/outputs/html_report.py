@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from scalor.health import Health
-from scalor.outputs.pictures import TrackSummary
+from scalor.outputs.trajectories import TrackSummary
 from scalor.visual.overlay import colors_of
 
 STYLE = """
@@ -65,7 +65,7 @@ code { font: 0.875em ui-monospace, "DejaVu Sans Mono", monospace; }
 
 
 @dataclass(frozen=True)
-class Report:
+class HtmlReport:
     """Contents of the report."""
 
     facts: Mapping[str, object]

@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from scalor.outputs.page import Report, clock
-from scalor.outputs.pictures import TrackSummary
+from scalor.outputs.html_report import HtmlReport, clock
+from scalor.outputs.trajectories import TrackSummary
 
-REPORT = Report(
+REPORT = HtmlReport(
     facts={"video": "/films/ants <&> bees.mp4", "command": "scalor track 'a b.mp4' --out \"x\"", "seed": 3},
     size=(480, 640),
     frames=1200,

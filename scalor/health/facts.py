@@ -1,12 +1,11 @@
-"""Records of the health report: running medians, the raw counts of a run, the measures and their verdict."""
+"""Facts of a tracking run: the raw counts and running medians from which its health is judged."""
 
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-FINENESS = 16
+BINS_PER_OCTAVE = 16
 """Bins per octave. A median is accurate to about 2 %."""
 OCTAVES = (-12, 20)
 """Exponents of the smallest and largest powers of two. Numbers beyond them are clipped to this range."""
@@ -22,12 +21,12 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.weight = np.zeros((OCTAVES[1] - OCTAVES[0]) * FINENESS + 1)
+        self.weight = np.zeros((OCTAVES[1] - OCTAVES[0]) * BINS_PER_OCTAVE + 1)
 
     def add(self, values: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"] | None = None) -> None:
         """Add numbers, each with weight 1 or with its own weight."""
         octave = np.log2(np.maximum(values, 2.0 ** OCTAVES[0]))
-        bins = np.rint((octave - OCTAVES[0]) * FINENESS).astype(int).clip(0, len(self.weight) - 1)
+        bins = np.rint((octave - OCTAVES[0]) * BINS_PER_OCTAVE).astype(int).clip(0, len(self.weight) - 1)
         np.add.at(self.weight, bins, 1.0 if weights is None else weights)
 
     @property
@@ -40,7 +39,7 @@ class Tally:
         if self.total == 0:
             return None
         middle = int(np.searchsorted(np.cumsum(self.weight), self.total / 2))
-        return float(2.0 ** (OCTAVES[0] + middle / FINENESS))
+        return float(2.0 ** (OCTAVES[0] + middle / BINS_PER_OCTAVE))
 
 
 @dataclass(frozen=True)
@@ -121,66 +120,3 @@ class Facts:
         """
         things = max(self.entered, self.objects)
         return 1 + (self.appeared + self.replaced + self.jumps) / things if things else None
-
-
-Level = Literal["ok", "warn", "bad"]
-Verdict = Literal["good", "doubtful", "not to be trusted"]
-VERDICTS: dict[Level, Verdict] = {"ok": "good", "warn": "doubtful", "bad": "not to be trusted"}
-LEVELS: tuple[Level, ...] = ("ok", "warn", "bad")
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One quantity that was measured without labels."""
-
-    name: str
-    value: float
-    unit: str
-    level: Level
-    sentence: str
-    """Description of the measurement, with its value."""
-    remedy: str
-    """Advice for the user; empty if the level is ok."""
-
-
-@dataclass(frozen=True)
-class Health:
-    """Health report of a tracking run: a verdict and the measures behind it.
-
-    >>> print("\\n".join(health.lines()))
-    health: doubtful
-      warning: Objects' boxes hold 48 % of all that moves. Things are missed: ...
-    """
-
-    verdict: Verdict
-    measures: tuple[Measure, ...]
-
-    def __getitem__(self, name: str) -> Measure:
-        """Return the measure of this name."""
-        return next(measure for measure in self.measures if measure.name == name)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the report as a dictionary for JSON."""
-        return {"verdict": self.verdict, "measures": [asdict(measure) for measure in self.measures]}
-
-    def lines(self, everything: bool = False) -> list[str]:
-        """Return lines of text for the terminal: the verdict, then the measures that are not ok, the worst first.
-
-        With `everything`, the measures that are ok follow.
-        """
-        words = {"ok": "ok", "warn": "warning", "bad": "bad"}
-        shown = [one for level in reversed(LEVELS) for one in self.measures if one.level == level]
-        return [
-            f"health: {self.verdict}",
-            *(
-                f"  {words[one.level]}: {one.sentence}{' ' if one.remedy else ''}{one.remedy}"
-                for one in shown
-                if everything or one.level != "ok"
-            ),
-        ]
-
-
-def verdict_of(measures: tuple[Measure, ...]) -> Verdict:
-    """Return the verdict of the worst measure."""
-    worst = max((LEVELS.index(measure.level) for measure in measures), default=0)
-    return VERDICTS[LEVELS[worst]]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalor.health.records import Tally
+from scalor.health.facts import Tally
 
 
 def test_nothing_counted_has_no_median() -> None:

@@ -16,22 +16,14 @@ from jaxtyping import UInt8
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing_together
 from scalor.health import Health
+from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
+from scalor.outputs.html_report import HtmlReport
 from scalor.outputs.mask_files import CocoFile, LabelTiff
-from scalor.outputs.page import Report
-from scalor.outputs.pictures import (
-    EvenSample,
-    ObjectPaths,
-    OverlayFilm,
-    TrackSummary,
-    Trajectories,
-    draw_counts,
-    jpeg,
-    label_picture,
-    summarise_track,
-)
 from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
+from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
 from scalor.tracks import Tracks
 from scalor.video import VideoWriter
+from scalor.visual.plots import Line, Panel, save_plot
 from scalor.visual.strips import save_png
 
 FILES = {
@@ -194,7 +186,7 @@ class ResultFolder:
         if self.masks:
             self._coco.add(frame)
             self._label_pages.add(frame.labels, f"frame {index}, {seconds:.4f} s")
-            self._label_film.write(label_picture(frame))
+            self._label_film.write(label_frame(frame))
         self._frames += 1
         self._last_index, self._last_seconds = index, seconds
 
@@ -235,12 +227,13 @@ class ResultFolder:
         save_png(partial / "trajectories.png", paths)
         notes = []
         if find_spec("matplotlib") is not None:
-            draw_counts(partial / "counts.png", *mean_counts(partial / "counts.csv", self._frames))
+            counts = Line("objects in view", *mean_counts(partial / "counts.csv", self._frames))
+            save_plot(partial / "counts.png", [[Panel("seconds", "objects", [counts])]], inches=(5.2, 2.4))
         else:
             notes.append("counts.png is left out: it needs the package matplotlib; run pip install 'scalor[plots]'.")
             warnings.warn(notes[0], stacklevel=3)
         files = [name for name in FILES if name == "report.html" or (partial / name).exists()]
-        report = Report(
+        report = HtmlReport(
             facts=self.facts,
             size=self.size,
             frames=self._frames,

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from scalor.errors import InputError
-from scalor.still.background import MOST_EPOCHS, Background, surroundings
+from scalor.still.epochs import MAX_EPOCHS
+from scalor.still.resting import surroundings
+from scalor.still.still_background import StillBackground
 
 from .films import SIZE, ellipse, film, plain, street
 
@@ -24,7 +26,7 @@ def off(background: np.ndarray, scene: np.ndarray) -> float:
 
 
 def test_things_that_pass_are_not_in_the_background(tmp_path: Path) -> None:
-    background = Background.of(film(tmp_path / "a.npy", street(), walk))
+    background = StillBackground.of(film(tmp_path / "a.npy", street(), walk))
     assert len(background.epochs) == 1
     assert off(background.still, street()) < 0.002
 
@@ -41,29 +43,28 @@ def test_things_that_pass_are_not_in_the_background(tmp_path: Path) -> None:
 )
 def test_the_background_is_in_the_light_of_each_frame(light, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     video = film(tmp_path / "a.npy", street(), walk, light)
-    background = Background.of(video)
+    background = StillBackground.of(video)
     for t, frame in enumerate(video):
         assert off(background.at(frame.picture), light(t) * street()) < 0.01
 
 
 def test_a_step_of_the_light_is_told_once(tmp_path: Path) -> None:
     video = film(tmp_path / "a.npy", street(), walk, lambda t: 1 if t < 24 else 1.35)
-    background = Background.of(video)
+    background = StillBackground.of(video)
     assert background.light is None
-    steps = []
-    for t, frame in enumerate(video):
+    brightness = []
+    for frame in video:
         background.at(frame.picture)
         assert background.light is not None
         assert background.light.light.agreeing > 0.7
-        if background.light.stepped:
-            steps.append(t)
-    assert steps == [24]
+        brightness.append(background.light.brightness)
+    assert np.flatnonzero(np.abs(np.diff(brightness)) > 0.06).tolist() == [23]
 
 
 def test_what_a_brighter_light_clips_is_known_from_the_darker_one(tmp_path: Path) -> None:
     scene = street() + 70
     video = film(tmp_path / "a.npy", scene, walk, lambda t: 1 if t < 24 else 1.6)
-    background = Background.of(video)
+    background = StillBackground.of(video)
     first, *_, last = video
     assert off(background.at(first.picture), scene) < 0.02
     assert off(background.at(last.picture), 1.6 * scene) < 0.02
@@ -78,7 +79,7 @@ def test_a_lamp_that_lights_a_half_makes_an_epoch(tmp_path: Path) -> None:
         walk(picture, t)
 
     video = film(tmp_path / "a.npy", scene, switched)
-    background = Background.of(video)
+    background = StillBackground.of(video)
     assert len(background.epochs) == 2
     for t, frame in enumerate(video):
         assert off(background.at(frame.picture), scene * (lamp if t >= 24 else 1)) < 0.02
@@ -93,31 +94,31 @@ def test_a_crowd_of_different_things_does_not_hide_the_scene(kind: str, tmp_path
         if t % 5 > 1:
             picture[30:60, 40:80] = random.uniform(0, 255, 1 if kind == "grey" else 3)
 
-    background = Background.of(film(tmp_path / "a.npy", scene, crowd, frames=60))
+    background = StillBackground.of(film(tmp_path / "a.npy", scene, crowd, frames=60))
     assert off(background.still, scene) < 0.02
 
 
 @pytest.mark.parametrize("frames", [2, 3, 5])
 def test_a_few_frames_are_enough(frames: int, tmp_path: Path) -> None:
-    background = Background.of(film(tmp_path / "a.npy", street(), lambda picture, t: None, frames=frames))
+    background = StillBackground.of(film(tmp_path / "a.npy", street(), lambda picture, t: None, frames=frames))
     assert off(background.still, street()) < 0.01
 
 
 def test_one_frame_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has 1 frame"):
-        Background.of(film(tmp_path / "a.npy", street(), walk, frames=1))
+        StillBackground.of(film(tmp_path / "a.npy", street(), walk, frames=1))
     with pytest.raises(InputError, match="epochs is empty"):
-        Background([])
+        StillBackground([])
 
 
 def test_noise_alone_makes_no_epochs(tmp_path: Path) -> None:
     video = film(tmp_path / "a.npy", street(), lambda picture, t: None, noise=12)
-    assert len(Background.of(video).epochs) == 1 < MOST_EPOCHS
+    assert len(StillBackground.of(video).epochs) == 1 < MAX_EPOCHS
 
 
 def test_a_shrunken_background_is_the_background_of_shrunken_pictures(tmp_path: Path) -> None:
-    background = Background.of(film(tmp_path / "a.npy", street(), walk))
-    small = background.shrunken((48, 64))
+    background = StillBackground.of(film(tmp_path / "a.npy", street(), walk))
+    small = background.resized((48, 64))
     assert small.at(small.still).shape == (48, 64, 3)
     pairs = background.sampled_pairs()
     assert len(pairs) == 48
@@ -125,13 +126,13 @@ def test_a_shrunken_background_is_the_background_of_shrunken_pictures(tmp_path: 
 
 
 def test_the_usual_light_costs_no_copy(tmp_path: Path) -> None:
-    background = Background.of(film(tmp_path / "a.npy", street(), walk))
+    background = StillBackground.of(film(tmp_path / "a.npy", street(), walk))
     assert background.at(background.still) is background.still
 
 
 def test_a_frame_is_followed_quickly() -> None:
     scene = street(size=(576, 768)).round().astype(np.uint8)
-    background, picture = Background([scene]), (0.9 * scene).astype(np.uint8)
+    background, picture = StillBackground([scene]), (0.9 * scene).astype(np.uint8)
     background.at(picture)
     start = time.process_time()
     for _ in range(10):
@@ -156,7 +157,7 @@ def dish(contrast: float, moving: bool = True):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("contrast", [80, -60])
 def test_things_at_rest_are_left_out_of_a_plain_scene(contrast: float, tmp_path: Path) -> None:
-    background = Background.of(film(tmp_path / "a.npy", plain(), dish(contrast)))
+    background = StillBackground.of(film(tmp_path / "a.npy", plain(), dish(contrast)))
     assert np.abs(background.still.astype(float) - 120).max() < 10
 
 
@@ -168,12 +169,12 @@ def test_what_is_not_like_things_that_move_stays(tmp_path: Path) -> None:
     def draw(picture: np.ndarray, t: int) -> None:
         picture[ellipse((8 + 2.3 * t, 80), 12, 12)] = 220
 
-    background = Background.of(film(tmp_path / "a.npy", scene, draw))
+    background = StillBackground.of(film(tmp_path / "a.npy", scene, draw))
     assert (np.abs(background.still.astype(float) - scene).max(-1) > 10).mean() < 0.005
 
 
 def test_other_scenes_stay_as_they_are(tmp_path: Path) -> None:
-    background = Background.of(film(tmp_path / "a.npy", street(), dish(80)))
+    background = StillBackground.of(film(tmp_path / "a.npy", street(), dish(80)))
     for centre in AT_REST:
         inside = ellipse(centre, 10, 10)
         assert (background.still.astype(float) - street())[inside].mean() == pytest.approx(80, abs=8)

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from scalor.errors import InputError
 from scalor.outputs import FILES, ResultFolder
-from scalor.outputs.folder import Summary
+from scalor.outputs.result_folder import Summary
 from scalor.video import iterate_frames
 from tests.outputs.stories import SIZE, contents, shots
 
@@ -35,7 +35,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     def found(name: str, *rest: Any) -> ModuleSpec | None:
         return None if name in packages else find(name, *rest)
 
-    for room in ("folder", "tables"):
+    for room in ("result_folder", "tables"):
         monkeypatch.setattr(f"scalor.outputs.{room}.find_spec", found)
 
 
@@ -147,7 +147,7 @@ def test_a_failure_in_the_very_last_step_leaves_what_was_there(tmp_path: Path, m
     def fail(self: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scalor.outputs.folder.Report.to_html", fail)
+    monkeypatch.setattr("scalor.outputs.result_folder.HtmlReport.to_html", fail)
     with pytest.raises(OSError, match="No space left"):
         write(tmp_path, 12)
     assert contents(tmp_path) == kept

@@ -1,0 +1,108 @@
+"""Videos and stills of the result folder: `overlay.mp4`, `labels.mp4` and the report's pictures, frame by frame."""
+
+from collections import deque
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+from jaxtyping import UInt8
+
+from scalor.errors import without_extra
+from scalor.outputs.tables import TrackedFrame
+from scalor.tracks import Tracks, join_tracks
+from scalor.visual.overlay import MASK_STRENGTH, TARGET_SIDE, colors_of, overlay
+
+TRAIL_SECONDS = 1.0
+"""Length of trails in seconds, within the limits below."""
+SHORTEST_TRAIL, LONGEST_TRAIL = 8, 60
+"""Smallest and largest length of trails in frames.
+
+Trails must show motion at low frame rates, and must not clutter the picture at high ones.
+"""
+STILL_WIDTH = 640
+"""Largest width of a still picture in the report, in pixels."""
+
+
+class OverlayFilm:
+    """Frames with boxes, ids and fading trails; only tracks of the frames that trails reach back to are kept."""
+
+    def __init__(self, fps: float) -> None:
+        self.trails = min(max(round(TRAIL_SECONDS * fps), SHORTEST_TRAIL), LONGEST_TRAIL)
+        self._recent: deque[Tracks] = deque(maxlen=self.trails + 1)
+        self._count = 0
+
+    def draw(self, frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
+        """Draw the next frame with its tracks."""
+        tracks = frame.tracks
+        # Trails are counted in tracked frames; with a stride, the original has more frames in between.
+        now = np.full(len(tracks), self._count)
+        self._recent.append(replace(tracks, frame=now, masks=None))
+        picture = frame.picture if tracks.masks is None else _tinted(frame)
+        floats = picture.transpose(2, 0, 1)[None] / np.float32(255)
+        (drawn,) = overlay(floats, join_tracks(list(self._recent)), trails=self.trails, first=self._count)
+        self._count += 1
+        return np.asarray(drawn)
+
+
+def label_frame(frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
+    """Return every object's pixels in its colour on black, enlarged as `overlay` enlarges its pictures."""
+    picture: np.ndarray = _palette(frame)[frame.owner]
+    scale = max(1, round(TARGET_SIDE / max(picture.shape[:2])))
+    return picture.repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+class EvenSample:
+    """A few pictures spread over a video of unknown length.
+
+    When too many are held, every second one is dropped and the spacing is doubled.
+    """
+
+    def __init__(self, wanted: int = 6) -> None:
+        self.wanted = wanted
+        self._kept: list[tuple[float, bytes]] = []
+        self._every = 1
+        self._count = 0
+
+    def add(self, picture: UInt8[np.ndarray, "h w 3"], seconds: float) -> None:
+        """Count the next picture of the video, and keep it if the spacing selects it."""
+        if self._count % self._every == 0:
+            if len(self._kept) == 2 * self.wanted:
+                self._kept = self._kept[::2]
+                self._every *= 2
+            # 2 * `wanted` is even, so the number of this frame is a multiple of the new spacing as well.
+            self._kept.append((seconds, jpeg(picture, STILL_WIDTH)))
+        self._count += 1
+
+    def chosen(self) -> list[tuple[float, bytes]]:
+        """Return the time in seconds and the JPEG file of `wanted` pictures, or of all if there are fewer."""
+        places = np.linspace(0, len(self._kept) - 1, min(self.wanted, len(self._kept)))
+        return [self._kept[round(place)] for place in places]
+
+
+def jpeg(picture: UInt8[np.ndarray, "h w 3"], widest: int) -> bytes:
+    """Encode the picture as a JPEG file of at most `widest` pixels in width."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise without_extra("writing a picture", "pillow") from error
+    image = Image.fromarray(picture)
+    if image.width > widest:
+        height = max(1, round(image.height * widest / image.width))
+        image = image.resize((widest, height), Image.Resampling.LANCZOS)
+    file = BytesIO()
+    image.save(file, format="JPEG", quality=85)
+    return file.getvalue()
+
+
+def _palette(frame: TrackedFrame) -> UInt8[np.ndarray, "rows 3"]:
+    """Return the colour of each value of `frame.owner`: black, then one per row."""
+    return np.concatenate([np.zeros((1, 3), np.uint8), colors_of(frame.tracks.id)])
+
+
+def _tinted(frame: TrackedFrame) -> UInt8[np.ndarray, "H W 3"]:
+    """Return the picture with each object's pixels blended with its colour."""
+    picture = frame.picture.copy()
+    shown = frame.owner > 0
+    tint = _palette(frame)[frame.owner[shown]]
+    picture[shown] = ((1 - MASK_STRENGTH) * picture[shown] + MASK_STRENGTH * tint).astype(np.uint8)
+    return picture
