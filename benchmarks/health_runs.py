@@ -114,9 +114,9 @@ def walkers(name: str, chosen_on: bool, seed: int, frames: int = 250, count: int
     pictures = np.stack([scene] * frames)
     rows: list[tuple[float, ...]] = []
     for walker in range(count * frames // 100):
-        start, speed = random.integers(-80, frames - 30), random.uniform(1.5, 4) * random.choice((-1, 1))
-        wide, high = random.integers(10, 16), random.integers(28, 40)
-        top, colour = random.integers(5, size[0] - high - 5), random.integers(0, 256, 3)
+        start, speed = int(random.integers(-80, frames - 30)), random.uniform(1.5, 4) * random.choice((-1, 1))
+        wide, high = int(random.integers(10, 16)), int(random.integers(28, 40))
+        top, colour = int(random.integers(5, size[0] - high - 5)), random.integers(0, 256, 3)
         if np.abs(colour - 130).max() < 60:
             colour = colour // 4
         for t in range(max(0, start), frames):

@@ -46,9 +46,11 @@ def test_a_frame_that_cells_do_not_divide_suggests_one() -> None:
 
 @pytest.mark.parametrize("name", ["scene", "test"])
 def test_scenes_must_fit_the_cells_of_the_model(name: str) -> None:
+    wrong: dict[str, Any] = {name: SceneConfig(frame=(64, 60))}
+    right: dict[str, Any] = {name: SceneConfig(frame=(64, 128))}
     with pytest.raises(InputError, match=rf"^{name}\.frame is \(64, 60\): the width 60 .* 8 px cells"):
-        Config(**{name: SceneConfig(frame=(64, 60))})
-    assert Config(**{name: SceneConfig(frame=(64, 128))})
+        replace(Config(), **wrong)
+    assert replace(Config(), **right)
 
 
 def test_the_longest_sequence_must_fit_into_a_clip() -> None:

@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,10 +74,10 @@ def test_the_python_of_the_pages_runs(workshop: Path) -> None:
     for page in PAGES:
         (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
         frames = Scenes(get_preset("shapes-md").test, 0, "test").clips(0, 1, 5).frames[0]
-        names = {"frames": frames, "camera": iter(frames[:2])}
+        names: dict[str, Any] = {"frames": frames, "camera": iter(frames[:2])}
         exec(code, names)
         assert (workshop / "tracks.csv").exists()
-    assert names["dream"].frames.shape[1] == 20  # type: ignore[attr-defined]
+    assert names["dream"].frames.shape[1] == 20
 
 
 def test_the_readme_fits_on_a_screen_and_its_links_lead_somewhere() -> None:

@@ -79,6 +79,7 @@ def test_selecting_keeps_the_chosen_rows_whole(masks: bool) -> None:
     if whole.masks is None:
         assert chosen.masks is None
     else:
+        assert chosen.masks is not None
         assert np.array_equal(chosen.masks, whole.masks[[0, 3]])
     assert_same(whole.select(np.ones(4, bool)), whole)
     assert_same(whole.of_clip(0), whole.select(np.array([True, True, True, False])))

@@ -159,8 +159,9 @@ def test_frames_that_the_strides_do_not_divide_are_refused() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("observe", 0), ("horizon", -1)])
 def test_a_rollout_that_cannot_be_is_refused(name: str, value: int) -> None:
+    steps = {"observe": 1, "horizon": 1, name: value}
     with pytest.raises(InputError, match=rf"^{name} is {value}: "):
-        small().generate(video(), **{name: value})
+        small().generate(video(), steps["observe"], steps["horizon"])
 
 
 def test_no_samples_are_refused() -> None:

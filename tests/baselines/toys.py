@@ -76,7 +76,8 @@ def exact_log_likelihood(video: Tensor) -> Tensor:
     law = torch.distributions.MultivariateNormal(
         torch.full((len(shared),), 0.5, dtype=torch.double), shared + SIGMA**2 * torch.eye(len(shared))
     )
-    return law.log_prob(video.double().flatten(1))
+    found: Tensor = law.log_prob(video.double().flatten(1))
+    return found
 
 
 def going_round(clips: int, length: int, chance: torch.Generator) -> Tensor:

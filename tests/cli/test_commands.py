@@ -199,13 +199,13 @@ def test_generate_imagines_how_a_scene_goes_on(
     source: str, total: int, as_json: bool, say: Say, weights: Path, videos: dict[str, Path]
 ) -> None:
     observe = 4
-    words = {
+    sources: dict[str, list[object]] = {
         "clip": ["--clip", 3],
         "video": [videos["mp4"]],  # six frames: the truth of the imagined ones is known
         "beyond": [videos["mp4"]],
         "scratch": ["--scratch", "--rate", 0.5],
-    }[source]
-    command = ["generate", *words, "--weights", weights, "--observe", observe, "--horizon", total - observe]
+    }
+    command = ["generate", *sources[source], "--weights", weights, "--observe", observe, "--horizon", total - observe]
     spoken = say(*command, *(["--json"] if as_json else []))
     if as_json:
         document = spoken.document

@@ -4,6 +4,7 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -97,10 +98,10 @@ def test_train_lists_every_setting_with_its_default_and_meaning(capsys: pytest.C
     assert "--model.object_size [9.0, 9.0] typical height and width of an object, pixels" in page
 
 
-def run_module(*words: str, stdout: object = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+def run_module(*words: str, stdout: int | IO[str] = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "scalor", *words],
-        stdout=stdout,  # type: ignore[call-overload]
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         cwd=Path(scalor.__file__).parent.parent,

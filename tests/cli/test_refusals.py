@@ -130,13 +130,13 @@ def test_a_gpu_where_there_is_none(
     command: str, refused: Callable[[Case], None], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    words = {
+    words: dict[str, list[Any]] = {
         "train": [*TRAIN, *TINY],
         "evaluate": ["evaluate", "run"],
         "track": ["track", videos["npy"], "--weights", "run"],
         "generate": ["generate", "--weights", "run"],
-    }[command]
-    refused(([*words, "--device", "cuda"], ["'cuda'", "no CUDA GPU"]))
+    }
+    refused(([*words[command], "--device", "cuda"], ["'cuda'", "no CUDA GPU"]))
 
 
 # Checkpoints ------------------------------------------------------------------------------------------
@@ -169,15 +169,16 @@ def test_checkpoints_that_are_none(
 ) -> None:
     harm(run_folder / "model.safetensors")
     harm(run_folder / "resume.safetensors")
-    given = {
+    given: dict[str, list[Any]] = {
         "info": ["info", "run"],
         "evaluate": ["evaluate", "run/model.safetensors"],
         "track": ["track", videos["npy"], "--weights", "run"],
         "generate": ["generate", "--weights", "run"],
         "train": [*TRAIN, *TINY],
-    }[command]
+    }
     file = "run/resume.safetensors" if command == "train" else "run/model.safetensors"
-    refused((given, [file, "was not written by scalor" if harm is foreign else "truncated or no safetensors file"]))
+    said = "was not written by scalor" if harm is foreign else "truncated or no safetensors file"
+    refused((given[command], [file, said]))
 
 
 def test_a_run_in_the_way_of_one_of_several(say: Say, run_folder: Path, tmp_path: Path) -> None:
@@ -254,11 +255,12 @@ VIDEOS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "nothing": (lambda path: path.mkdir(), ["holds no images"]),
     "mixed": (write_folder, ["frame 1", "40", "32", "one size"]),
 }
-TOO_LITTLE_TO_GO_ON_FROM = {
+Make = Callable[[Path], object]
+TOO_LITTLE_TO_GO_ON_FROM: dict[str, tuple[Make, list[str]]] = {
     "one.mp4": (lambda path: write_video(path, picture(count=1), fps=6), ["1 frame"]),
     "one.npy": (lambda path: np.save(path, picture(count=1)), ["1 frame"]),
 }
-ODD = {
+ODD: dict[str, tuple[Make, list[str]]] = {
     "odd.npy": (lambda path: np.save(path, picture(36, 32)), ["the height 36", "8 px cells", "for example 32"]),
     "odd.mp4": (lambda path: write_video(path, picture(32, 50), fps=6), ["the width 50", "8 px cells"]),
 }
@@ -318,14 +320,14 @@ def test_folders_that_cannot_be(
         shutil.copy(weights, tmp_path / f"{name}.safetensors")
     monkeypatch.setattr("scalor.checkpoint.WEIGHTS", tmp_path)
     (tmp_path / "file").write_text("a file, not a folder")
-    given = {
+    given: dict[str, list[Any]] = {
         "train": ["train", "shapes-tiny", *TINY],
         "track": ["track", videos["npy"]],
         "generate": ["generate"],
         "demo": ["demo"],
-    }[command]
+    }
     for where in ("file", "file/below"):
-        refused(([*given, "--out", where], [f"folder {where} cannot be written", "--out"]))
+        refused(([*given[command], "--out", where], [f"folder {where} cannot be written", "--out"]))
 
 
 def test_a_folder_in_the_way_of_a_result(

@@ -151,6 +151,7 @@ def test_a_model_is_measured_in_every_way() -> None:
     for steps in vars(report.forecast).values():
         assert steps == 5 or len(steps) == 2  # five frames observed, two imagined
     assert all(0 < error < 1 for error in report.forecast.mse)
+    assert report.tracking is not None
     assert report.tracking.strict.objects > 0
 
 

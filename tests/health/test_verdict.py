@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_a_run_without_fault_is_good_and_has_no_remedies() -> None:
         ("found", {"unseen_frames": 180}, {"unseen_frames": 290, "rows": 10}),
     ],
 )
-def test_each_fault_alone_is_noticed_by_its_own_measure(name: str, warn: dict, bad: dict) -> None:
+def test_each_fault_alone_is_noticed_by_its_own_measure(name: str, warn: dict[str, Any], bad: dict[str, Any]) -> None:
     assert level(WELL, name) == "ok"
     doubtful, useless = judge(replace(WELL, **warn)), judge(replace(WELL, **bad))
     assert (doubtful[name].level, doubtful.verdict) == ("warn", "doubtful")

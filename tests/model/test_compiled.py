@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from scalor import SCALOR
-from scalor.baselines.sqair import SQAIR, Chances, Scene, SQAIRConfig, SQAIRFollow, View, sampled
-from scalor.model.compiled import CompiledFollow, copied, follow_frames, tensors
+from scalor.baselines.sqair import SQAIR, Chances, Sampled, Scene, SQAIRConfig, SQAIRFollow, View, sampled
+from scalor.model.compiled import CompiledFollow, follow_frames
 from scalor.model.scalor import TrackingState
 from scalor.model.sighting import Sighting
 from scalor.nn.distributions import Noise, Relaxed
 from scalor.nn.interface import Annealed, BoundFunction
+from scalor.nn.records import copied, tensors
 from tests.model.worlds import VARIANTS, each, squares, tiny_model
 
 
@@ -93,7 +94,7 @@ def test_the_weights_are_gathered_as_they_are_now() -> None:
     before = bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights()))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter *= 1.1
+            parameter.mul_(1.1)
     plain = bound_and_gradients(model, video, noise)
     assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights())))
     assert not torch.allclose(plain[0]["log_likelihood"], before[0]["log_likelihood"])
@@ -144,9 +145,10 @@ def test_no_result_of_sqair_is_a_view_of_something_inside() -> None:
     video = squares(2, clips=2)
     model, noise = sqair_and_noise(video)
     particles = model.config.particles
-    (view, _), share = model.look(video.transpose(0, 1), particles), sampled(noise, 2, particles)[0].noise
+    (view, _), draw = model.look(video.transpose(0, 1), particles), sampled(noise, 2, particles)[0]
+    assert isinstance(draw, Sampled)
     scene = model.start(2 * particles, video)
-    seen = SQAIRFollow(model)(scene, view, share.normals, share.uniforms, Chances())
+    seen = SQAIRFollow(model)(scene, view, draw.noise.normals, draw.noise.uniforms, Chances())
     assert not any(getattr(seen.scene, field.name)._is_view() for field in fields(seen.scene))
 
 
@@ -236,7 +238,8 @@ def test_what_is_no_tensor_is_kept_as_it_is() -> None:
 
 
 def test_frames_are_followed_from_the_first_on_each_from_the_state_after_the_last() -> None:
-    nobody = Sighting(*(torch.zeros(1) for _ in range(5)), None)
+    nothing = torch.zeros(1)
+    nobody = Sighting(nothing, nothing, nothing, nothing, nothing, None)
 
     def step(state: tuple[Tensor], image: Tensor) -> tuple[tuple[Tensor], Sighting]:
         return (10 * state[0] + image,), nobody

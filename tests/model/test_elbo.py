@@ -88,7 +88,7 @@ def dealt(model: SCALOR, video: Tensor, seed: int) -> Relaxed:
 @each(VARIANTS)
 def test_the_same_noise_gives_the_same_bound_and_other_noise_another(changes: dict[str, Any]) -> None:
     model, video = tiny_model(**changes), squares(4, clips=2)
-    bounds = []
+    bounds: list[Tensor] = []
     with torch.no_grad():
         for seed in (1, 1, 2):
             torch.rand(len(bounds) + 1)  # what else is drawn does not matter

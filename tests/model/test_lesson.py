@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scalor.config import ModelConfig, SceneConfig
 from scalor.data.clip import Truth
@@ -14,6 +14,7 @@ from scalor.model.scalor import SCALOR
 from scalor.model.state import Roster
 from scalor.model.world import PosteriorStep
 from scalor.nn.distributions import Mode
+from tests.layers import linear
 
 MODEL = ModelConfig(
     frame=(32, 32), grid=(8, 8), slots=4, proposals=3, object_size=(8.0, 8.0), size_range=0.7, memory=False, still=True
@@ -46,7 +47,8 @@ def test_gradients_reach_discovery_and_masks() -> None:
     torch.manual_seed(0)
     model = SCALOR(replace(MODEL, slots=64))  # so that every cell is looked at closely
     teach(model, *seen_clip(model)).total.sum().backward()
-    for part in (model.discovery.heads, model.encoder.look[0][0], model.appearance.decoder.each[0]):
+    first = next(layer for layer in model.encoder.look.modules() if isinstance(layer, nn.Conv2d))
+    for part in (model.discovery.heads, first, linear(model.appearance.decoder.each, 0)):
         assert part.weight.grad is not None
         assert float(part.weight.grad.abs().sum()) > 0
 

@@ -10,6 +10,7 @@ from scalor.model.decoders import Sprite
 from scalor.model.propagation import Propagation, Sampled
 from scalor.model.state import ObjectState, Roster, SceneState
 from scalor.nn.distributions import Mode
+from tests.layers import linear
 
 from .worlds import all_alive, random_objects, tiny_config, tiny_model
 
@@ -68,8 +69,9 @@ def test_an_object_moves_by_at_most_its_typical_size() -> None:
 def test_with_inertia_an_object_goes_on_as_it_did_before_anything_is_learned(inertia: bool) -> None:
     """And without inertia from where it was."""
     model = tiny_model(lively=False, inertia=inertia)
-    nn.init.zeros_(model.propagation.move[-1].weight)
-    nn.init.zeros_(model.propagation.move[-1].bias)
+    last = linear(model.propagation.move)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
     objects = all_alive(random_objects(1, 6, (32, 32)))
     objects = replace(objects, tracker=torch.zeros(1, 6, 16))
     roster = Roster(torch.arange(6)[None], torch.tensor([6]))

@@ -10,6 +10,7 @@ import torch
 
 from scalor.nn.distributions import Exact
 from scalor.tracks import Tracks, join_tracks
+from tests.layers import linear
 
 from .worlds import VARIANTS, assert_same_tracks, each, look, see, squares, tiny_model, tune
 
@@ -145,7 +146,7 @@ def test_an_object_that_shows_nothing_is_neither_born_nor_kept() -> None:
     state = see(model, video[:, :2])
     assert state.objects.alive.any()
     with torch.no_grad():
-        model.appearance.decoder.each[-1].bias[-4:] -= 100  # the mask of a patch of 2 by 2, after its colours
+        linear(model.appearance.decoder.each).bias[-4:] -= 100  # the mask of a patch of 2 by 2, after its colours
     assert not see(model, video).objects.alive.any()
     assert not look(model, state, video[:, 2])[0].state.objects.alive.any()
     assert not model.dream(state, model.no_past(1, video), (32, 32), 1.0, Exact())[0].objects.alive.any()

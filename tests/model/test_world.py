@@ -201,7 +201,8 @@ def test_every_switch_matters(switch: str) -> None:
     """The same weights (where there are any to share) see the same video differently."""
     video = squares(8, clips=4)
     on = tiny_model(slots=20)
-    off = SCALOR(replace(on.config, **{switch: False})).eval()
+    changes: dict[str, Any] = {switch: False}
+    off = SCALOR(replace(on.config, **changes)).eval()
     weights = off.state_dict() | {
         name: value
         for name, value in on.state_dict().items()

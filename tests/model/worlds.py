@@ -17,6 +17,7 @@ from scalor.model.state import ObjectState, SceneState
 from scalor.model.world import PosteriorStep
 from scalor.nn.distributions import Estimator, Mode
 from scalor.tracks import Tracks
+from tests.layers import linear
 
 TINY: dict[str, Any] = {
     "frame": (32, 32),
@@ -61,14 +62,16 @@ def lively_weights(seed: int, config: ModelConfig) -> dict[str, Tensor]:
         if isinstance(layer, nn.Linear):
             tune(model, layer, sample)
     tune(model, model.discovery.heads, sample, {0: (-0.1, 0.2)})
-    tune(model, model.propagation.move[-1], sample)
-    tune(model, model.propagation.judge[-1], sample, {2: (-1.8, 0.2)})
+    tune(model, linear(model.propagation.move), sample)
+    tune(model, linear(model.propagation.judge), sample, {2: (-1.8, 0.2)})
     patch = model.appearance.decoder.patch
-    tune(model, model.appearance.decoder.each[-1], sample, dict.fromkeys(range(4 * patch**2), (0.5, 2.0)))
+    tune(model, linear(model.appearance.decoder.each), sample, dict.fromkeys(range(4 * patch**2), (0.5, 2.0)))
     return model.state_dict()
 
 
-def tune(model: SCALOR, layer: nn.Module, video: Tensor, wanted: dict[int, tuple[float, float]] | None = None) -> None:
+def tune(
+    model: SCALOR, layer: nn.Linear | nn.Conv2d, video: Tensor, wanted: dict[int, tuple[float, float]] | None = None
+) -> None:
     """Scale and shift each output of a layer to a wanted mean and spread over a video (others: 0 and 0.5).
 
     Random networks say nearly the same of everything they see. This makes them hold strong opinions.
@@ -82,6 +85,7 @@ def tune(model: SCALOR, layer: nn.Module, video: Tensor, wanted: dict[int, tuple
     see(model, video)
     watcher.remove()
     out = torch.cat(said)
+    assert layer.bias is not None
     with torch.no_grad():
         for row in range(out.shape[-1]):
             mean, spread = (wanted or {}).get(row, (0.0, 0.5))

@@ -17,7 +17,7 @@ class Shot(NamedTuple):
 
     picture: np.ndarray
     seconds: float
-    index: int
+    index: int  # type: ignore[assignment]  # hides the method of tuples
     tracks: Tracks
 
 

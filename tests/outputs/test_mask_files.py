@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from PIL import Image, ImageSequence
+from PIL.TiffImagePlugin import TiffImageFile
 
 from scalor.outputs import mask_files
 from scalor.outputs.mask_files import CocoFile, LabelTiff
@@ -53,12 +55,12 @@ def test_the_text_is_that_of_pycocotools(mask: np.ndarray, text: str) -> None:
     assert mask_files.encode(mask) == text
 
 
-def write(path: Path, video: list[Shot]) -> dict[str, list[dict[str, object]]]:
+def write(path: Path, video: list[Shot]) -> dict[str, Any]:
     with CocoFile(path, {"video": 'a "quoted" name.mp4', "frames": 3}) as file:
         for shot in video:
             file.add(TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1)))
     assert sorted(path.parent.iterdir()) == [path]
-    document: dict[str, list[dict[str, object]]] = json.loads(path.read_text())
+    document: dict[str, Any] = json.loads(path.read_text())
     return document
 
 
@@ -117,6 +119,7 @@ def test_pillow_reads_the_pages_that_were_written(size: tuple[int, int], tmp_pat
     with Image.open(tmp_path / "labels.tif") as image:
         assert image.mode == "I;16"
         image.seek(3)
+        assert isinstance(image, TiffImageFile)
         assert image.tag_v2[270] == "frame 3"
 
 

@@ -43,7 +43,7 @@ SIZES: dict[str, dict[str, Any]] = {
 
 def small(config: Config[Any]) -> Config[Any]:
     model = replace(config.model, frame=(32, 32), **SIZES[config.system])
-    rare = {"save_every": 100, "evaluate_clips": 1}
+    rare: dict[str, Any] = {"save_every": 100, "evaluate_clips": 1}
     train = replace(config.train, steps=STEPS, batch=1, lengths=((0, 1), (2, 2)), cooldown=0, **rare)
     return Config(model, small_scene(config.scene), small_scene(config.test), train)
 

@@ -99,7 +99,7 @@ def test_classical_trackers_are_measured_once_on_the_scenes_of_the_presets() -> 
 
 
 def test_likelihoods_are_of_every_system_on_every_density_that_it_can_be_trained_on() -> None:
-    found = {system: [] for system in SYSTEMS.values()}
+    found: dict[str, list[str]] = {system: [] for system in SYSTEMS.values()}
     for name in TABLES["likelihood"]:
         found[SETTINGS[name].system].append(scenes_of(name))
     assert found["SCALOR"] == found["VRNN"] == found["sequential VAE"] == list(DENSITIES)

@@ -32,6 +32,7 @@ from scalor.reproduce.figures import (
 )
 from scalor.visual import colors_of
 from scalor.visual.strips import RED
+from tests.layers import linear
 from tests.model.worlds import squares, tiny_model
 from tests.reproduce.small import write_station
 from tests.reproduce.test_curves import FORECAST, evaluation, put
@@ -74,7 +75,7 @@ def tiny_sqair() -> SQAIR:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = SQAIR(SQAIRConfig(hidden_dim=16, what_dim=4)).eval()
-    nn.init.constant_(model.appearance.decoder[-1].bias, DARK)  # untrained glimpses are too dark to be told of
+    nn.init.constant_(linear(model.appearance.decoder).bias, DARK)  # untrained glimpses are too dark to be told of
     return model
 
 
@@ -213,7 +214,7 @@ def test_masks_have_the_colours_of_the_tracks_and_are_parted_by_age() -> None:
     assert (maps[0, 8:] == 0).all()
     frames = torch.ones(2, 3, 16, 16)
     new, old = (owned(tracks.select(tracks.discovered == born), frames) for born in (True, False))
-    assert (new[0].sum(), new[1].sum(), old[0].sum(), old[1].sum()) == (16, 16, 0, 16)
+    assert [int(part.sum()) for part in (new[0], new[1], old[0], old[1])] == [16, 16, 0, 16]
     assert (new * old).sum() == 0
 
 

@@ -138,9 +138,9 @@ def classical_document(way: str, scenes: str = "shapes-md", **changes: float | N
 
 
 def test_a_measured_classical_tracker_takes_the_place_of_a_quoted_one() -> None:
-    scores = {"paper_mota": 0.99, "strict_mota": 0.98}
     ours = document("tracking", "shapes-md", metrics=metrics(strict_mota=0.91))
-    write(Path("results"), ours, classical_document("colour", **scores), classical_document("foreground"))
+    colour = classical_document("colour", paper_mota=0.99, strict_mota=0.98)
+    write(Path("results"), ours, colour, classical_document("foreground"))
     text = section("Tracking")
     assert row(text, "shapes MD")[16:] == [".990", ".980", ".500", ".500", "classical, colour"]
     twin = row(text, "shapes MD, the paper's configuration, our code")

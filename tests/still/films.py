@@ -25,7 +25,8 @@ def plain(level: float = 120, size: tuple[int, int] = SIZE) -> np.ndarray:
 def ellipse(centre: tuple[float, float], height: float, width: float, size: tuple[int, int] = SIZE) -> np.ndarray:
     """Where it is; `centre` is x and y."""
     row, column = np.mgrid[: size[0], : size[1]] + 0.5
-    return ((column - centre[0]) / (width / 2)) ** 2 + ((row - centre[1]) / (height / 2)) ** 2 < 1
+    inside: np.ndarray = ((column - centre[0]) / (width / 2)) ** 2 + ((row - centre[1]) / (height / 2)) ** 2 < 1
+    return inside
 
 
 def film(

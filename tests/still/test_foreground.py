@@ -80,7 +80,8 @@ def scene(kind: str) -> np.ndarray:
 def shadowed(picture: np.ndarray, light: float) -> np.ndarray:
     """With a soft shadow that leaves so much of the light in its middle."""
     shade = ndimage.gaussian_filter(THING.astype(np.float32), 3)
-    return picture * (1 - (1 - light) * shade)
+    darkened: np.ndarray = picture * (1 - (1 - light) * shade)
+    return darkened
 
 
 def noisy(picture: np.ndarray, deviation: float = 0.006) -> np.ndarray:

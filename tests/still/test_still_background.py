@@ -50,8 +50,8 @@ def test_the_background_is_in_the_light_of_each_frame(light, tmp_path: Path) -> 
 
 def test_a_step_of_the_light_is_told_once(tmp_path: Path) -> None:
     video = film(tmp_path / "a.npy", street(), walk, lambda t: 1 if t < 24 else 1.35)
+    assert StillBackground.of(video).light is None
     background = StillBackground.of(video)
-    assert background.light is None
     brightness = []
     for frame in video:
         background.at(frame.picture)

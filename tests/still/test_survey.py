@@ -50,10 +50,11 @@ def test_a_perspective_is_found_where_there_is_one(slope: float, tmp_path: Path)
         assert found.perspective == FLAT
     else:
         # In sizes of the object in the middle of the rows that things were seen at.
-        (top, bottom), middle = found.perspective, 18 + slope * (76 - 80)
-        assert top == pytest.approx((18 - 80 * slope) / middle, abs=0.25)
-        assert bottom == pytest.approx((18 + 80 * slope) / middle, abs=0.3)
-        assert found.object_size == pytest.approx((middle, middle / 2), abs=3.5)
+        far, near = found.perspective
+        usual = 18 + slope * (76 - 80)
+        assert far == pytest.approx((18 - 80 * slope) / usual, abs=0.25)
+        assert near == pytest.approx((18 + 80 * slope) / usual, abs=0.3)
+        assert found.object_size == pytest.approx((usual, usual / 2), abs=3.5)
 
 
 def test_faint_objects_are_found(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_things_of_all_sizes_leave_less_confidence(tmp_path: Path) -> None:
 def test_a_given_size_counts(tmp_path: Path) -> None:
     video = open_video(walking_boxes(tmp_path / "film.npy"))
     found = survey(video, StillBackground.of(video), (20.0, 9.0))
-    assert found.object_size == (20, 9)
+    assert found.object_size == (20.0, 9.0)
     assert found.speed == pytest.approx(2, rel=0.3)
 
 

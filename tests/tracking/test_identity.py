@@ -62,8 +62,8 @@ def decided(identities: Identities, video: Iterable[Tracks]) -> list[Tracks]:
     return [one for seen in video for one in identities.step(seen)] + identities.finish()
 
 
-def told_of(video: Sequence[Sequence[Seen]], **options: bool) -> list[Tracks]:
-    return decided(keeper(), [tracks(*seen, **options) for seen in video])
+def told_of(video: Sequence[Sequence[Seen]], masks: bool = False) -> list[Tracks]:
+    return decided(keeper(), [tracks(*seen, masks=masks) for seen in video])
 
 
 def id_at(told: Tracks, x: float, y: float) -> int:

@@ -149,7 +149,8 @@ places = st.tuples(st.integers(0, 100), st.integers(0, 100))
 @given(st.lists(st.lists(st.sampled_from([20, 50, 80]), unique=True), min_size=4, max_size=20), st.integers(1, 3))
 def test_a_track_is_new_when_it_is_first_told_of(video: list[list[int]], proof: int) -> None:
     """Three that come and go, each at its place."""
-    follow, told_before = linker(LinkerSettings(patience=2, reported=1, proof=proof)), set()
+    follow = linker(LinkerSettings(patience=2, reported=1, proof=proof))
+    told_before: set[int] = set()
     for found in video:
         follow.step(detections(*((x, 50) for x in found)))
         told = follow.reported()
@@ -160,7 +161,8 @@ def test_a_track_is_new_when_it_is_first_told_of(video: list[list[int]], proof: 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(places, max_size=6), min_size=1, max_size=8))
 def test_numbers_are_never_reused_and_a_detection_has_one(video: list[list[tuple[int, int]]]) -> None:
-    follow, given_out, gone = linker(), set(), set()
+    follow, given_out = linker(), set[int]()
+    gone: set[int] = set()
     for found in video:
         now = follow.step(detections(*found))
         ids = now.id.tolist()

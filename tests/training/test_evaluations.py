@@ -14,7 +14,7 @@ from torch import Tensor
 from scalor import InputError, checkpoint
 from scalor.config import TrainConfig
 from scalor.evaluation import report
-from scalor.training import loop
+from scalor.training import folder, loop
 from scalor.training.loop import LOGGED_METRICS, Job, train_together
 from scalor.training.step import Anneals, TrainingStep
 
@@ -81,7 +81,7 @@ def test_lines_past_a_resumed_step_are_made_again(
     def die(*_: object) -> None:
         raise Killed
 
-    save = loop.save
+    save = folder.save
     with monkeypatch.context() as patch:
         patch.setattr(loop, "save", lambda *what: die() if what[-1].step == 6 else save(*what))
         with pytest.raises(Killed):

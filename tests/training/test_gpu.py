@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +19,14 @@ from scalor.baselines.sqair import DARK, SQAIR
 from scalor.config import Config
 from scalor.data.footage import Frames
 from scalor.model import compiled as watching
-from scalor.model.compiled import CapturedStep, copied
-from scalor.model.compiled import tensors as tensors_of
+from scalor.model.compiled import CapturedStep
+from scalor.nn.records import copied
+from scalor.nn.records import tensors as tensors_of
 from scalor.tracks import Tracks, join_tracks
 from scalor.training.folder import training_state
 from scalor.training.loop import Job, make_scenes, train, train_together
 from scalor.training.step import Anneals, Batch, TrainingStep, anneals
+from tests.layers import linear
 from tests.model.worlds import assert_same_tracks, squares, tiny_model
 
 from .tiny import MODELS, log_of, tensors, tiny
@@ -245,7 +248,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(whole: Path, tmp_p
     assert_same_run(whole, tmp_path)
 
 
-class CountedCapture(CapturedStep):
+class CountedCapture(CapturedStep[Any]):
     """Says how often it was made and called."""
 
     made = called = 0
@@ -321,7 +324,7 @@ def test_sqair_tracks_the_same_when_it_is_captured(monkeypatch: pytest.MonkeyPat
     model = systems.build(MODELS["sqair"]).to(GPU).eval()
     assert isinstance(model, SQAIR)
     with torch.no_grad():
-        model.appearance.decoder[-1].bias += DARK  # untrained glimpses are too dark to be told of
+        linear(model.appearance.decoder).bias.add_(DARK)  # untrained glimpses are too dark to be told of
     video = squares(before + last, count=2).to(GPU)
     monkeypatch.setattr(watching, "CapturedStep", CountedCapture)
     CountedCapture.made = CountedCapture.called = 0

@@ -31,7 +31,7 @@ def test_a_healthy_run_is_not_disturbed() -> None:
     ],
 )
 def test_each_guard_speaks_for_its_metric(metric: str, value: float, name: str, remedy: str) -> None:
-    (sentence,) = said(**{metric: value})
+    (sentence,) = warnings(CONFIG, FIRST_WARNING_STEP, {**HEALTHY, metric: value})
     assert sentence.startswith(name)
     assert remedy in sentence
     assert "Remed" in sentence

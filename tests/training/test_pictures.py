@@ -20,7 +20,8 @@ def test_pictures_go_to_tensorboard_and_do_not_disturb_the_training(whole: Path,
 
     run(tiny(4, picture_every=3), tmp_path)
     run(tiny(6, picture_every=3), tmp_path, resume=True)
-    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
     assert set(events.Tags()["images"]) == {"clip", "glimpses"}
     for name in ("clip", "glimpses"):
         assert [picture.step for picture in events.Images(name)] == [3, 6]

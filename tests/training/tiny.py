@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,12 +52,12 @@ def tiny(
     seed: int = 0,
     save_every: int = NEVER,
     log_every: int = 1,
-    **more: object,
-) -> Config:
+    **more: Any,
+) -> Config[Any]:
     """A shapes-tiny that takes some 30 ms a step."""
     config = get_preset("shapes-tiny")
     scene = replace(config.scene, objects=(2, 3), length=6)
-    small = {
+    small: dict[str, Any] = {
         "batch": 2,
         "lengths": ((0, 1), (2, 2)),
         "cooldown": 0,
@@ -69,7 +70,7 @@ def tiny(
     return Config(model=MODELS[system], scene=scene, test=scene, train=settings)
 
 
-def run(config: Config, folder: Path, resume: bool = False) -> TrainingResult:
+def run(config: Config[Any], folder: Path, resume: bool = False) -> TrainingResult:
     return train(config, folder, CPU, resume, quiet=True)
 
 

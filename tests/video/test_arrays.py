@@ -1,7 +1,9 @@
 """Arrays as videos: every layout and type, exactly, one frame at a time."""
 
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -30,7 +32,9 @@ def test_arrays_are_read_exactly(tmp_path: Path, suffix: str, floats: bool, colo
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_an_archive_is_read_from_any_frame_on(tmp_path: Path, save: type, order: str) -> None:
+def test_an_archive_is_read_from_any_frame_on(
+    tmp_path: Path, save: Callable[..., None], order: Literal["C", "F"]
+) -> None:
     frames = movie(6)
     save(tmp_path / "a.npz", np.asarray(frames, order=order))
     video = open_video(tmp_path / "a.npz", Selection(start=0.2, stride=3))
@@ -62,13 +66,13 @@ def test_an_array_cut_short_is_refused(tmp_path: Path) -> None:
 def test_arrays_in_memory_are_videos(kind: str) -> None:
     frames = movie(5)
     first = frames.transpose(0, 3, 1, 2)
-    given = {
+    given: dict[str, Any] = {
         "uint8, colour last": frames,
         "uint8, colour first": first,
         "floats": frames.astype(np.float32) / 255,
         "tensor": torch.from_numpy(first.astype(np.float32) / 255),
-    }[kind]
-    video = open_video(given, fps=5)
+    }
+    video = open_video(given[kind], fps=5)
     assert np.array_equal(np.stack([frame.picture for frame in video]), frames)
     assert [frame.seconds for frame in video] == [0, 0.2, 0.4, 0.6, 0.8]
     assert video.size == frames.shape[1:3]

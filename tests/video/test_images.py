@@ -78,9 +78,9 @@ def test_a_stack_of_8_bits_is_read_exactly(tmp_path: Path, compression: str | No
 
 
 @pytest.mark.parametrize("kind", [np.uint16, np.int32, np.float32])
-def test_deep_stacks_are_brought_to_8_bits_by_the_range_of_all_frames(tmp_path: Path, kind: type) -> None:
+def test_deep_stacks_are_brought_to_8_bits_by_the_range_of_all_frames(tmp_path: Path, kind: type[np.generic]) -> None:
     rising = np.linspace(500, 4500, 40 * 50 * 5).reshape(5, 40, 50)
-    pages = rising.astype(kind)
+    pages: np.ndarray = rising.astype(kind)
     pages[2, 0, 0] = 60_000  # a hot pixel does not darken all the rest
     back = pictures(save_stack(tmp_path / "a.tif", pages))[..., 0].astype(float)
     wanted = (rising - 500) / 4000 * 255

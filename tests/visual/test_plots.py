@@ -53,7 +53,9 @@ def test_the_legend_names_every_line_once_and_covers_no_panel() -> None:
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["ours", "theirs"]
     for axes in figure.axes:
-        assert not legend.get_window_extent().overlaps(axes.get_tightbbox())
+        panel = axes.get_tightbbox()
+        assert panel is not None
+        assert not legend.get_window_extent().overlaps(panel)
 
 
 def test_a_short_logarithmic_axis_still_has_numbers() -> None:
@@ -80,7 +82,8 @@ def test_a_plot_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_plotted_is_said_in_a_sentence() -> None:
-    for nothing in ([], [[]], [[Panel("x", "y", [])]]):
+    empty: list[list[list[Panel]]] = [[], [[]], [[Panel("x", "y", [])]]]
+    for nothing in empty:
         with pytest.raises(InputError, match=r"rows holds .* 0 lines: give rows of equally many panels"):
             plot(nothing)
     with pytest.raises(InputError, match=r"rows holds \[2, 1\] panels with 5 lines"):
