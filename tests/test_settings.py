@@ -67,7 +67,9 @@ def spoilt(hint: Any, allowed: Range, value: Any) -> Iterator[tuple[Any, Any]]:
 
 def wrong_values() -> Iterator[Wrong]:
     """Yield values out of range for every setting of every record."""
-    sections = [(SYSTEMS[system].config, preset, ("model",)) for system, preset in PRESET_OF.items()]
+    sections: list[tuple[type[Any], str, tuple[str, ...]]] = [
+        (SYSTEMS[system].config, preset, ("model",)) for system, preset in PRESET_OF.items()
+    ]
     sections += [(SceneConfig, "shapes-tiny", ("scene", "test")), (TrainConfig, "shapes-tiny", ("train",))]
     for record, preset, names in sections:
         for field in dataclasses.fields(record):
@@ -158,7 +160,7 @@ def test_settings_that_depend_on_each_other_are_checked_after_their_ranges() -> 
 def test_numbers_of_numpy_and_lists_become_plain_values() -> None:
     toy = Toy(np.float32(0.5), np.int64(1))  # type: ignore[arg-type]
     assert [type(value) for value in (toy.low, toy.high)] == [float, float]
-    scene = SceneConfig(frame=[32, np.int32(64)])  # type: ignore[arg-type, list-item]
+    scene = SceneConfig(frame=[32, np.int32(64)])  # type: ignore[arg-type]
     assert scene.frame == (32, 64)
     assert json.loads(json.dumps(Config(scene=replace_frame(scene)).to_dict()))["scene"]["frame"] == [64, 64]
 
