@@ -42,12 +42,15 @@ def parser() -> Parser:
         epilog=EPILOG,
         allow_abbrev=False,
     )
+    from scalor.cli.edit import add_edit
+
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for add in (
         add_train,
         add_track,
         add_score,
         add_fit,
+        add_edit,
         add_predict,
         add_generate,
         add_evaluate,

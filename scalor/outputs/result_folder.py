@@ -16,6 +16,7 @@ from jaxtyping import UInt8
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing_together
 from scalor.health import Health
+from scalor.outputs.about import About, video_path
 from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
 from scalor.outputs.html_report import HtmlReport
 from scalor.outputs.mask_files import CocoFile, LabelTiff
@@ -40,6 +41,7 @@ FILES = {
     "counts.csv": "one row per frame: frame, seconds, objects in view",
     "counts.png": "objects in view over time",
     "trajectories.png": "the paths of all objects over a picture of the scene",
+    "results.json": "facts about the results for other programs: size and rate of the video, command, date, health",
 }
 """Every file that a result folder may hold, with the description that the report shows."""
 TABLE_TRACKS = 10
@@ -110,6 +112,7 @@ class ResultFolder:
         self.folder = open_folder(path)
         self.size = size
         self.fps = fps / stride
+        self.stride = stride
         self.masks = masks
         self.scene = scene
         self.facts = dict(facts or {})
@@ -232,6 +235,9 @@ class ResultFolder:
         else:
             notes.append("counts.png is left out: it needs the package matplotlib; run pip install 'scalor[plots]'.")
             warnings.warn(notes[0], stacklevel=3)
+        facts = {name: str(value) for name, value in self.facts.items()}
+        video_fps = self.fps * self.stride
+        About(self.size, video_fps, self.stride, facts, video_path(facts), self.health).write(partial)
         files = [name for name in FILES if name == "report.html" or (partial / name).exists()]
         report = HtmlReport(
             facts=self.facts,

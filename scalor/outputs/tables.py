@@ -18,6 +18,7 @@ from typing import Any, TextIO
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
+from scalor.errors import InputError
 from scalor.tracks import Tracks
 
 
@@ -160,6 +161,17 @@ def mean_counts(path: Path, frames: int, points: int = 1000) -> tuple[list[float
             sums[place // each] += float(row["seconds"]), float(row["objects"]), 1
     seconds, objects = (sums[:, :2] / sums[:, 2:]).T
     return seconds.tolist(), objects.tolist()
+
+
+def read_counts(path: Path) -> dict[int, float]:
+    """Return the time of every tracked frame in seconds, by the number of the frame, from `counts.csv`."""
+    try:
+        with open(path, newline="") as file:
+            return {int(row["frame"]): float(row["seconds"]) for row in csv.DictReader(file)}
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): track the video again.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged: track the video again.") from error
 
 
 def write_napari(file: TextIO, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:

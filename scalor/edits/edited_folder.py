@@ -1,0 +1,251 @@
+"""`EditedFolder`: a result folder with its edit log, its tracks after the edits, and its files made anew from them."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from scalor.edits.apply import Edited, apply_traced
+from scalor.edits.edit_log import LOG_FILE, Entry, append, in_effect, read_log
+from scalor.edits.operations import Add, Edit, Redo, Split, Step, Undo, check_step
+from scalor.edits.remake import FILMS, REMADE, Remake
+from scalor.edits.rows import read_tracks
+from scalor.errors import InputError
+from scalor.files import folder_lock, replacing_together
+from scalor.outputs.about import ABOUT_FILE, About, read_about
+from scalor.outputs.tables import read_counts
+from scalor.tracks import Tracks
+
+ORIGINAL = "original"
+"""Folder inside the result folder that keeps the files as they were before the first edit."""
+
+LARGE = (*FILMS, "masks.json", "labels.tif")
+
+
+class EditedFolder:
+    """A folder that `scalor track` wrote, to correct its tracks.
+
+    Edits are appended to `edits.jsonl` in the folder. The files as they were tracked are kept in `original/`; all files
+    of the folder are made anew from those and the log.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder.
+
+    Examples
+    --------
+    >>> folder = EditedFolder("tracked")
+    >>> folder.do(Swap(3, 5, frame=120))
+    >>> folder.undo()
+    >>> folder.tracks.to_dataframe()
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.folder = Path(path)
+        if not (self.folder / "tracks.csv").is_file():
+            raise InputError(f"{path} holds no tracks.csv: give a folder that `scalor track` wrote.")
+        self.about: About = read_about(self.source)
+        self._check_same()
+        read_log(self.folder / LOG_FILE, self._sha256)
+        self._edited: Edited | None = None
+
+    def _check_same(self) -> None:
+        """Raise InputError if the folder was tracked again after its edits."""
+        if self.source == self.folder:
+            return
+        ours, theirs = (folder / ABOUT_FILE for folder in (self.folder, self.source))
+        if not ours.exists() or ours.read_bytes() != theirs.read_bytes():
+            raise InputError(
+                f"{self.folder} was tracked again after its tracks were edited: move {LOG_FILE} and {ORIGINAL}/ away "
+                "to begin anew."
+            )
+
+    @property
+    def source(self) -> Path:
+        """The folder with the files as they were tracked."""
+        whole = self.folder / ORIGINAL
+        return whole if whole.is_dir() else self.folder
+
+    @cached_property
+    def original(self) -> Tracks:
+        """The tracks before all edits."""
+        return read_tracks(self.source / "tracks.csv", size=self.about.size)
+
+    @cached_property
+    def times(self) -> dict[int, float]:
+        """Time of every tracked frame in seconds, by the number of the frame."""
+        return read_counts(self.source / "counts.csv")
+
+    @cached_property
+    def _sha256(self) -> str:
+        return hashlib.sha256((self.source / "tracks.csv").read_bytes()).hexdigest()
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries of the log."""
+        return read_log(self.folder / LOG_FILE, self._sha256)
+
+    @property
+    def edits(self) -> list[Edit]:
+        """The edits in effect."""
+        return in_effect([entry.step for entry in self.entries])
+
+    @property
+    def edited(self) -> Edited:
+        """The tracks after the edits in effect, with the origin of every row, the names, and the next free id."""
+        if self._edited is None:
+            self._edited = self._apply(self.edits)
+        return self._edited
+
+    @property
+    def tracks(self) -> Tracks:
+        """The tracks after the edits in effect."""
+        return self.edited.tracks
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of tracks, by id."""
+        return self.edited.names
+
+    def do(self, step: Step, write: bool = True) -> Entry:
+        """Append a step to the log and make the files anew.
+
+        Parameters
+        ----------
+        step : Swap, Merge, Split, Delete, Name, Add, Undo or Redo
+            A `Split` or `Add` without an id gets the next free one, which the log records.
+        write : bool, default True
+            Whether to make the files of the folder anew. After several edits without it, call `write`.
+
+        Returns
+        -------
+        Entry
+            The new entry of the log.
+
+        Raises
+        ------
+        InputError
+            If the step is not possible. Nothing is changed then.
+        """
+        if not write:
+            with folder_lock(self.folder):
+                return self._append(step, *self._plan(step))
+        with self._replacing(FILMS if self._would_be_original(step) else ()) as partial:
+            planned, edits, edited = self._plan(step)
+            self._keep_original()
+            self._remake(partial, edits, edited)
+            return self._append(step, planned, edits, edited)
+
+    def undo(self, write: bool = True) -> Entry:
+        """Take back the last edit in effect."""
+        return self.do(Undo(), write)
+
+    def redo(self, write: bool = True) -> Entry:
+        """Repeat the last edit taken back."""
+        return self.do(Redo(), write)
+
+    def write(self, video: str | Path | None = None, films: bool = False) -> None:
+        """Make the files of the folder anew from the original tracks and the log.
+
+        Parameters
+        ----------
+        video : str or Path, optional
+            The video, if it is no longer where it was tracked.
+        films : bool, default False
+            Whether to draw overlay.mp4, labels.mp4 and the report's pictures as well. It reads the whole video.
+        """
+        with self._replacing(FILMS if films or not self.edits else ()) as partial:
+            self._edited = None
+            self._keep_original()
+            self._remake(partial, self.edits, self.edited, video, films)
+
+    def _would_be_original(self, step: Step) -> bool:
+        """Return whether no edit is in effect after a step."""
+        return isinstance(step, Undo) and len(self.edits) == 1
+
+    @contextmanager
+    def _replacing(self, more: tuple[str, ...]) -> Iterator[Path]:
+        with replacing_together(self.folder, [*REMADE, *more]) as partial:
+            yield partial
+
+    def _plan(self, step: Step) -> tuple[Step, list[Edit], Edited]:
+        """Return a step with its id, the edits in effect after it, and the tracks then; raise if it is impossible."""
+        check_step(step)
+        steps = [entry.step for entry in self.entries]
+        self._edited = None
+        if isinstance(step, Add):
+            self._check_frame(step.frame)
+        if isinstance(step, Add) and step.id is None:
+            step = replace(step, id=self._next_id(steps))
+        if isinstance(step, Split) and step.new is None:
+            step = replace(step, new=self._next_id(steps))
+        edits = in_effect([*steps, step])
+        return step, edits, self._apply(edits)
+
+    def _next_id(self, steps: list[Step]) -> int:
+        """Return an id that no track has or had, not even in edits that were undone."""
+        given = [step.new for step in steps if isinstance(step, Split)]
+        given += [step.id for step in steps if isinstance(step, Add)]
+        return max([self.edited.next_id, *(number + 1 for number in given if number is not None)])
+
+    def _check_frame(self, frame: int) -> None:
+        if frame not in self.times:
+            frames = list(self.times)
+            raise InputError(
+                f"frame {frame} was not tracked: the tracked frames go from {frames[0]} to {frames[-1]}"
+                + (f" in steps of {self.about.stride}." if self.about.stride > 1 else ".")
+            )
+
+    def _append(self, given: Step, step: Step, edits: list[Edit], edited: Edited) -> Entry:
+        self._keep_original()
+        entry = append(self.folder / LOG_FILE, step, self._sha256)
+        self._edited = edited
+        return entry
+
+    def _apply(self, edits: list[Edit]) -> Edited:
+        try:
+            return apply_traced(self.original, edits)
+        except InputError as error:
+            if edits and len(edits) == len(self.edits):  # the log itself
+                raise InputError(f"{self.folder / LOG_FILE}: {error}") from error
+            raise
+
+    def _keep_original(self) -> None:
+        """Keep the files as they are in `original/`, unless they are there."""
+        if self.source != self.folder:
+            return
+        whole, partial = self.folder / ORIGINAL, self.folder / f".{ORIGINAL}"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for name in (*REMADE, *FILMS, ABOUT_FILE):
+            if (self.folder / name).exists():
+                _copy(self.folder / name, partial / name)
+        partial.rename(whole)
+
+    def _remake(
+        self, partial: Path, edits: list[Edit], edited: Edited, video: str | Path | None = None, films: bool = False
+    ) -> None:
+        """Write all files after these edits to a folder."""
+        if edits:
+            remake = Remake(self.source, self.about, self.original, edited, self.times, len(edits), video)
+            remake.write(partial, films)
+            return
+        for name in (*REMADE, *FILMS):
+            if (self.source / name).exists():
+                _copy(self.source / name, partial / name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file. Large ones that nobody edits by hand get a second name instead, where that is possible."""
+    if source.name in LARGE:
+        try:
+            os.link(source, target)
+            return
+        except OSError:
+            pass
+    shutil.copy2(source, target)

@@ -1,0 +1,223 @@
+"""Make the files of a result folder anew from edited tracks: tables, masks, pictures and report.
+
+Masks keep their pixels: the object that they show gets the id of its box. A deleted box loses its mask; an added box
+has none. The films show the ids of the time they were drawn, until they are drawn again from the video.
+"""
+
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, UInt8
+
+from scalor.edits.apply import Edited
+from scalor.errors import InputError
+from scalor.outputs.about import About
+from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
+from scalor.outputs.html_report import HtmlReport
+from scalor.outputs.mask_files import CocoFile, LabelTiff, decode
+from scalor.outputs.result_folder import EMBEDDED_WIDTH, FILES, TABLE_TRACKS
+from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
+from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
+from scalor.tracks import Tracks
+from scalor.video import Selection, VideoWriter, open_video
+from scalor.visual.plots import Line, Panel, save_plot
+from scalor.visual.strips import save_png
+
+FILMS = ("overlay.mp4", "labels.mp4")
+NAMES_FILE = "names.csv"
+REMADE = (*(name for name in FILES if name not in (*FILMS, "results.json")), NAMES_FILE)
+"""Files that every edit makes anew."""
+NAMES = "the names that tracks were given: id, name"
+STALE = "; it shows the ids from before the edits: `scalor edit FOLDER render` draws it again"
+NO_PIXELS = "; boxes that were added by hand have no pixels"
+
+
+@dataclass(frozen=True)
+class Remake:
+    """What the files are made from."""
+
+    source: Path
+    """Folder with the original files."""
+    about: About
+    original: Tracks
+    edited: Edited
+    times: dict[int, float]
+    """Time of every tracked frame in seconds, by its number."""
+    edits: int
+    """Number of edits in effect."""
+    video: str | Path | None = None
+    """The video, if it is no longer where it was tracked."""
+
+    def write(self, folder: Path, films: bool) -> None:
+        """Write all files to a folder; the films only if asked for, because they need the whole video."""
+        facts: dict[str, object] = {
+            **self.about.facts,
+            "edits": f"{self.edits}, in edits.jsonl; the files before them are in original/",
+        }
+        masks = self._masks()
+        paths, stills = ObjectPaths(folder / "rows"), EvenSample()
+        with ExitStack() as stack:
+            tables = stack.enter_context(TrackTables(folder))
+            parquet = None
+            if ParquetTable.available():
+                parquet = stack.enter_context(ParquetTable(folder / "tracks.parquet"))
+            if masks is not None:
+                coco = stack.enter_context(CocoFile(folder / "masks.json", facts))
+                label_pages = stack.enter_context(LabelTiff(folder / "labels.tif"))
+            if films:
+                film = OverlayFilm(self.about.fps)
+                overlay = stack.enter_context(VideoWriter(folder / "overlay.mp4", self.about.fps))
+                if masks is not None:
+                    label_film = stack.enter_context(VideoWriter(folder / "labels.mp4", self.about.fps))
+            for frame in self._frames(masks, films):
+                tables.add(frame)
+                paths.add(frame)
+                if parquet is not None:
+                    parquet.add(frame)
+                if masks is not None:
+                    coco.add(frame)
+                    label_pages.add(frame.labels, f"frame {frame.index}, {frame.seconds:.4f} s")
+                if films:
+                    drawn = film.draw(frame)
+                    overlay.write(drawn)
+                    stills.add(drawn, frame.seconds)
+                if films and masks is not None:
+                    label_film.write(label_frame(frame))
+        self._write_names(folder / NAMES_FILE)
+        self._write_report(folder, facts, paths, stills, films)
+
+    def _frames(self, masks: "_Masks | None", pictures: bool) -> Iterator[TrackedFrame]:
+        """Yield every tracked frame with its edited tracks."""
+        tracks = self.edited.tracks
+        blank = np.zeros((*self.about.size, 3), np.uint8)
+        shown = self._pictures() if pictures else ((index, blank) for index in self.times)
+        for index, picture in shown:
+            start, stop = np.searchsorted(tracks.frame, [index, index + 1])
+            rows = np.arange(start, stop)
+            if masks is not None:
+                # As tracked, the later row is on top where masks overlap; so masks keep the order they had.
+                rows = rows[np.argsort(self.edited.origin[rows], kind="stable")]
+            chosen = tracks.select(rows)
+            if masks is not None:
+                chosen = replace(chosen, masks=masks.of(self.edited.origin[rows]))
+            yield TrackedFrame(picture, self.times[index], index, chosen)
+
+    def _masks(self) -> "_Masks | None":
+        path = self.source / "masks.json"
+        return _Masks(path, self.original) if path.exists() else None
+
+    def _pictures(self) -> Iterator[tuple[int, UInt8[np.ndarray, "H W 3"]]]:
+        """Yield the number and the picture of every tracked frame."""
+        count = 0
+        for frame in open_video(self._video(), Selection(), self.about.video_fps).whole_frames():
+            if frame.index in self.times:
+                if frame.picture.shape[:2] != self.about.size:
+                    height, width = self.about.size
+                    raise InputError(f"{self._video()} is not {width} x {height} pixels: name the video with --video.")
+                count += 1
+                yield frame.index, frame.picture
+        if count < len(self.times):
+            raise InputError(f"{self._video()} lacks {len(self.times) - count} tracked frames: name it with --video.")
+
+    def _video(self) -> str | Path:
+        return self.about.find_video(self.video)
+
+    def _scene(self) -> UInt8[np.ndarray, "H W 3"]:
+        """Return the first tracked frame, or black if the video cannot be read."""
+        try:
+            seconds = next(iter(self.times.values()))
+            video = open_video(self._video(), Selection(start=seconds), self.about.video_fps)
+            picture: np.ndarray = next(video.whole_frames()).picture
+            if picture.shape[:2] == self.about.size:
+                return picture
+        except (InputError, StopIteration):
+            pass
+        return np.zeros((*self.about.size, 3), np.uint8)
+
+    def _write_names(self, path: Path) -> None:
+        if self.edited.names:
+            with open(path, "w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(["id", "name"])
+                writer.writerows(self.edited.names.items())
+
+    def _write_report(
+        self, folder: Path, facts: dict[str, object], paths: ObjectPaths, stills: EvenSample, films: bool
+    ) -> None:
+        """Write the napari table, the pictures and the report."""
+        trajectories = Trajectories(self._scene())
+        objects = 0
+
+        def lives() -> Iterator[TrackSummary]:
+            nonlocal objects
+            with open(folder / "tracks_napari.csv", "w") as file:
+                file.write("track_id,t,y,x\n")
+                for number, pieces in paths.objects():
+                    objects += 1
+                    yield summarise_track(number, trajectories.add(number, write_napari(file, pieces)))
+
+        longest = nlargest(TABLE_TRACKS, lives(), key=lambda life: (life.seconds, life.length))
+        trajectories.label(longest)
+        picture = trajectories.picture()
+        save_png(folder / "trajectories.png", picture)
+        if find_spec("matplotlib") is not None:
+            counts = Line("objects in view", *mean_counts(folder / "counts.csv", len(self.times)))
+            save_plot(folder / "counts.png", [[Panel("seconds", "objects", [counts])]], inches=(5.2, 2.4))
+        plot = folder / "counts.png"
+        times = list(self.times.values())
+        report = HtmlReport(
+            facts=facts,
+            size=self.about.size,
+            frames=len(self.times),
+            objects=objects,
+            rows=paths.rows,
+            seconds=(times[0], times[-1]),
+            longest=longest,
+            stills=stills.chosen() if films else [],
+            trajectories=jpeg(picture, EMBEDDED_WIDTH),
+            counts=plot.read_bytes() if plot.exists() else None,
+            files=self._descriptions(folder, films),
+            health=self.about.health,
+        )
+        (folder / "report.html").write_text(report.to_html(), encoding="utf-8")
+
+    def _descriptions(self, folder: Path, films: bool) -> dict[str, str]:
+        """Return the descriptions of all files for the report."""
+        written = {name: text for name, text in FILES.items() if (folder / name).exists() or name == "report.html"}
+        for name in ("masks.json", "labels.tif"):
+            if name in written:
+                written[name] += NO_PIXELS
+        if not films:
+            written |= {name: FILES[name] + STALE for name in FILMS if (self.source / name).exists()}
+        return written | ({NAMES_FILE: NAMES} if self.edited.names else {})
+
+
+class _Masks:
+    """The masks of `masks.json`, by their row in the original tracks."""
+
+    def __init__(self, path: Path, original: Tracks) -> None:
+        self.size = original.size
+        counts: dict[tuple[int, int], str] = {}
+        try:
+            for one in json.loads(path.read_bytes())["annotations"]:
+                counts[one["image_id"], one["track_id"]] = one["segmentation"]["counts"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} is damaged: track the video again with --masks.") from error
+        keys = zip(original.frame.tolist(), original.id.tolist(), strict=True)
+        self._counts = [counts.get(key) for key in keys]
+
+    def of(self, origin: np.ndarray) -> Bool[np.ndarray, "n H W"]:
+        """Return the masks of rows, given their rows in the original tracks; empty for added boxes."""
+        masks = np.zeros((len(origin), *self.size), bool)
+        for mask, row in zip(masks, origin.tolist(), strict=True):
+            text = self._counts[row] if row >= 0 else None
+            if text is not None:
+                mask[:] = decode(text, self.size)
+        return masks

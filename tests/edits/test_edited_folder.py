@@ -1,0 +1,191 @@
+"""A result folder whose files follow its log, with the original files beside them."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+from pyarrow import parquet
+
+from scalor.edits import Add, Delete, EditedFolder, Merge, Name, Split, Swap, Undo
+from scalor.errors import InputError
+from scalor.files import folder_lock
+from scalor.outputs.mask_files import decode
+from tests.edits.drawn import FRAMES, MIXED, SIZE, discs, mixed_ids, true_centres
+from tests.outputs.stories import contents
+
+RIGHT = Swap(1, 2, MIXED)
+"""Puts the ids of the drawn scene right."""
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_swap_puts_every_table_right(folder: Path) -> None:
+    EditedFolder(folder).do(RIGHT)
+    for row in rows(folder / "tracks.csv"):
+        x, y = true_centres()[int(row["frame"]), int(row["id"]) - 1]
+        assert (float(row["x"]), float(row["y"])) == pytest.approx((x, y), abs=1e-3)
+    for row in rows(folder / "tracks_napari.csv"):
+        x, y = true_centres()[int(row["t"]), int(row["track_id"]) - 1]
+        assert (float(row["x"]) + 0.5, float(row["y"]) + 0.5) == pytest.approx((x, y), abs=1e-3)
+    for line in (folder / "tracks_mot.txt").read_text().splitlines():
+        frame, number, left, top, *_ = map(float, line.split(","))
+        assert (left + 6, top + 6) == pytest.approx(true_centres()[int(frame) - 1, int(number) - 1], abs=1e-3)
+    table = parquet.read_table(folder / "tracks.parquet").to_pydict()
+    assert table["x"] == pytest.approx([float(row["x"]) for row in rows(folder / "tracks.csv")])
+    assert [row["objects"] for row in rows(folder / "counts.csv")] == ["3"] * FRAMES
+
+
+def test_masks_follow_their_boxes(folder: Path) -> None:
+    edited = EditedFolder(folder)
+    edited.do(RIGHT)
+    edited.do(Delete(3, 5, 5))
+    edited.do(Add(5, (10, 10, 20, 20)))
+    document = json.loads((folder / "masks.json").read_text())
+    assert len(document["annotations"]) == 3 * FRAMES
+    for one in document["annotations"]:
+        mask = decode(one["segmentation"]["counts"], SIZE)
+        number, frame = one["track_id"], one["image_id"]
+        expected = np.zeros(SIZE, bool) if number == 4 else discs()[frame, number - 1]
+        assert np.array_equal(mask, expected), (frame, number)
+        assert (frame, number) != (5, 3)
+    pages = [np.array(page) for page in ImageSequence.Iterator(Image.open(folder / "labels.tif"))]
+    assert len(pages) == FRAMES
+    for frame, page in enumerate(pages):
+        for number in (1, 2, 3):
+            shown = discs()[frame, number - 1] & ~discs()[frame, number % 3] & ~discs()[frame, (number + 1) % 3]
+            assert set(page[shown].tolist()) == ({0} if (frame, number) == (5, 3) else {number})
+
+
+def test_the_originals_stay_and_an_undo_brings_every_byte_back(folder: Path) -> None:
+    before = contents(folder)
+    edited = EditedFolder(folder)
+    edited.do(RIGHT)
+    assert contents(folder / "original") == before
+    edited.do(Name(3, "queen"))
+    assert rows(folder / "names.csv") == [{"id": "3", "name": "queen"}]
+    edited.write(films=True)
+    assert (folder / "overlay.mp4").read_bytes() != before["overlay.mp4"]
+    edited.undo()
+    edited.undo()
+    after = {name: file for name, file in contents(folder).items() if not name.startswith("original")}
+    assert after.keys() == before.keys() | {"edits.jsonl"}
+    assert all(after[name] == before[name] for name in before)
+    edited.redo()
+    assert edited.edits == [RIGHT]
+
+
+def test_replaying_the_log_gives_the_same_files(folder: Path) -> None:
+    edited = EditedFolder(folder)
+    for step in (RIGHT, Split(3, 10), Delete(1, 2, 4), Undo(), Merge(3, 4), Name(2, "left"), Add(0, (1, 1, 9, 9))):
+        edited.do(step)
+    made = contents(folder)
+    EditedFolder(folder).write()
+    assert contents(folder) == made
+    assert EditedFolder(folder).names == {2: "left"}
+
+
+def test_edits_without_files_are_written_together(folder: Path) -> None:
+    before = contents(folder)
+    edited = EditedFolder(folder)
+    edited.do(RIGHT, write=False)
+    edited.do(Name(1, "right"), write=False)
+    now = contents(folder)
+    assert all(now[name] == before[name] for name in before)
+    assert EditedFolder(folder).names == {1: "right"}
+    edited.write()
+    assert (folder / "names.csv").exists()
+
+
+def test_the_log_records_the_ids_that_were_given(folder: Path) -> None:
+    edited = EditedFolder(folder)
+    assert edited.do(Split(3, 10)).step == Split(3, 10, new=4)
+    edited.undo()
+    assert edited.do(Add(0, (1, 1, 9, 9))).step == Add(0, (1, 1, 9, 9), id=5)
+    assert edited.tracks.frame[edited.tracks.id == 5].tolist() == [0]
+
+
+def test_what_is_impossible_changes_nothing(folder: Path) -> None:
+    edited = EditedFolder(folder)
+    before = contents(folder)
+    for step in (Swap(1, 9, 0), Merge(1, 2), Undo(), Delete(3, 99), Add(FRAMES, (1, 1, 2, 2)), Swap(1, 1, 0)):
+        for write in (True, False):
+            with pytest.raises(InputError):
+                edited.do(step, write)
+    assert contents(folder) == before
+    with folder_lock(folder), pytest.raises(InputError, match="being written by another run"):
+        edited.do(RIGHT)
+    assert contents(folder) == before
+
+
+def test_two_users_of_one_folder_see_each_other(folder: Path) -> None:
+    one, two = EditedFolder(folder), EditedFolder(folder)
+    one.do(RIGHT)
+    two.do(Name(1, "right"))
+    one.do(Undo())
+    assert one.edits == two.edits == [RIGHT]
+
+
+def test_films_are_drawn_again_from_the_video(folder: Path, tmp_path: Path) -> None:
+    edited = EditedFolder(folder)
+    edited.do(RIGHT)
+    assert "draws it again" in (folder / "report.html").read_text()
+    shutil.move(tmp_path / "discs.mp4", tmp_path / "elsewhere.mp4")
+    with pytest.raises(InputError, match="discs"):
+        edited.write(films=True)
+    edited.write(tmp_path / "elsewhere.mp4", films=True)
+    report = (folder / "report.html").read_text()
+    assert "draws it again" not in report
+    assert report.count("data:image/jpeg") == 7  # six stills and the paths
+    assert "in edits.jsonl" in report
+
+
+def test_a_video_that_is_another_is_refused(folder: Path, tmp_path: Path) -> None:
+    edited = EditedFolder(folder)
+    edited.do(RIGHT)
+    for frames in (np.zeros((FRAMES, 20, 20, 3), np.uint8), np.zeros((FRAMES - 1, *SIZE, 3), np.uint8)):
+        np.save(tmp_path / "other.npy", frames)
+        with pytest.raises(InputError, match=r"other\.npy"):
+            edited.write(tmp_path / "other.npy", films=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("tracks.csv", None, "holds no tracks.csv"),
+        ("results.json", None, "has no results.json"),
+        ("results.json", "{}", "results.json is damaged"),
+        ("results.json", "[]", "results.json is damaged"),
+        ("edits.jsonl", "none\n", "edits.jsonl, line 1 is damaged"),
+        ("edits.jsonl", '{"scalor_edits": 1, "tracks_sha256": "0"}\n', "belongs to other tracks"),
+    ],
+)
+def test_a_folder_that_is_none_is_refused(name: str, text: str | None, said: str, folder: Path) -> None:
+    (folder / name).unlink(missing_ok=True)
+    if text is not None:
+        (folder / name).write_text(text)
+    with pytest.raises(InputError, match=said):
+        EditedFolder(folder)
+
+
+def test_tracks_made_again_are_not_edited_by_an_older_log(folder: Path) -> None:
+    EditedFolder(folder).do(Delete(1))
+    text = (folder / "results.json").read_text()
+    (folder / "results.json").write_text(text.replace("drawn", "drawn again"))
+    with pytest.raises(InputError, match="was tracked again"):
+        EditedFolder(folder)
+
+
+def test_everything_may_be_deleted(folder: Path) -> None:
+    edited = EditedFolder(folder)
+    for number in np.unique(mixed_ids()).tolist():
+        edited.do(Delete(number))
+    assert len(edited.tracks) == 0
+    assert rows(folder / "tracks.csv") == []
+    assert "Nothing was found" in (folder / "report.html").read_text()
