@@ -167,12 +167,12 @@ def test_an_added_box_has_confidence_one_and_an_empty_mask() -> None:
 
 def test_names_stay_with_their_ids() -> None:
     story = tracks_of(np.full((6, 2, 2), 50.0), np.tile([1, 2], (6, 1)))
-    named = [Name(1, "queen"), Name(2, "worker")]
+    named: list[Edit] = [Name(1, "queen"), Name(2, "worker")]
     assert names_after(story, named) == {1: "queen", 2: "worker"}
     assert names_after(story, [*named, Swap(1, 2, 3)]) == {1: "queen", 2: "worker"}
     assert names_after(story, [*named, Name(1, "")]) == {2: "worker"}
     assert names_after(story, [*named, Delete(2)]) == {1: "queen"}
-    apart = [Split(1, 3), *named[1:], Name(3, "late"), Merge(1, 3)]
+    apart: list[Edit] = [Split(1, 3), *named[1:], Name(3, "late"), Merge(1, 3)]
     assert names_after(story, apart) == {1: "late", 2: "worker"}
     assert names_after(story, [named[0], *apart]) == {1: "queen", 2: "worker"}
 
