@@ -1,11 +1,11 @@
 # The commands of the README. Each makes its own .venv and needs nothing but Python 3.11 and make.
 PYTHON ?= python3
 BIN := .venv/bin
-# One version of torch, and triton as that one wants it. Where a CPU build of it is offered, pip takes that.
+# One version of torch, triton as that one wants it, and one version of the tools that check. Where a CPU build of it is offered, pip takes that.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check coverage bench clean
 
 demo: .venv/demo.stamp
 	$(BIN)/scalor demo --out demo
@@ -18,6 +18,9 @@ check: .venv/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+coverage: .venv/dev.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-report=xml
 
 # On a GPU: PYTHONPATH=. python -m benchmarks gpu
 bench: .venv/demo.stamp

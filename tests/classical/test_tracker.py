@@ -1,7 +1,7 @@
 """Classical trackers as a user meets them: frames in, tracks out, one sentence for what makes no sense."""
 
+import sys
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -206,14 +206,14 @@ def test_all_frames_of_a_stream_have_one_size() -> None:
 # trackpy ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(find_spec("trackpy") is not None, reason="trackpy is installed")
-def test_without_trackpy_the_way_to_it_is_told() -> None:
+def test_without_trackpy_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trackpy", None)
     with pytest.raises(InputError) as error:
         trackpy_tracks(np.zeros((2, 3, 16, 16), dtype=np.float32), (7, 7))
     assert str(error.value) == "trackpy is not installed: install it with `pip install 'scalor[trackpy]'`."
 
 
-@pytest.mark.skipif(find_spec("trackpy") is None, reason="trackpy is not installed")
+@pytest.mark.filterwarnings("ignore:.*inplace keyword:DeprecationWarning")
 def test_trackpy_gives_tracks_that_can_be_measured() -> None:
     scene = SceneConfig(frame=(64, 64), objects=(2, 4), size=14.0)
     clip = Scenes(scene, 1, "train").clips(0, 4)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -105,6 +106,18 @@ def test_a_video_without_objects_is_valid_too(tmp_path: Path) -> None:
 def read(path: Path) -> list[np.ndarray]:
     with Image.open(path) as file:
         return [np.array(page) for page in ImageSequence.Iterator(file)]
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.uint32])
+def test_tifffile_reads_one_stack_of_whole_numbers(kind: type[np.unsignedinteger[Any]], tmp_path: Path) -> None:
+    pages = np.random.default_rng(0).integers(0, np.iinfo(kind).max // 2, (6, 48, 64)).astype(kind)
+    with LabelTiff(tmp_path / "labels.tif") as file:
+        for t, page in enumerate(pages):
+            file.add(page, f"frame {t}")
+    assert np.array_equal(tifffile.imread(tmp_path / "labels.tif"), pages)
+    with tifffile.TiffFile(tmp_path / "labels.tif") as stack:
+        assert [page.dtype for page in stack.pages] == [kind] * 6
+        assert stack.pages[3].description == "frame 3"
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 5), (48, 64)])
