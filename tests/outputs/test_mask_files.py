@@ -117,7 +117,9 @@ def test_tifffile_reads_one_stack_of_whole_numbers(kind: type[np.unsignedinteger
     assert np.array_equal(tifffile.imread(tmp_path / "labels.tif"), pages)
     with tifffile.TiffFile(tmp_path / "labels.tif") as stack:
         assert [page.dtype for page in stack.pages] == [kind] * 6
-        assert stack.pages[3].description == "frame 3"
+        page = stack.pages[3]
+        assert isinstance(page, tifffile.TiffPage)
+        assert page.description == "frame 3"
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 5), (48, 64)])
