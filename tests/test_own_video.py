@@ -47,7 +47,7 @@ def run(commands: list[str]) -> list[str]:
 
 
 def test_the_commands_of_the_readme(workshop: None) -> None:
-    assert run(IN_SHORT) == ["track", "fit", "track", "predict"]
+    assert run(IN_SHORT) == ["track", "fit", "predict"]
 
 
 def test_the_way_from_an_mp4_to_a_plot(workshop: None) -> None:

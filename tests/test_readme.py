@@ -80,10 +80,8 @@ def test_the_python_of_the_pages_runs(workshop: Path) -> None:
     assert names["dream"].frames.shape[1] == 20
 
 
-def test_the_readme_fits_on_a_screen_and_its_links_lead_somewhere() -> None:
-    assert len(PAGES[0].splitlines()) < 90
-    for link in re.findall(r"\]\(((?!http)[^)#]+)\)", PAGES[0]):
-        assert (ROOT / link).exists(), link
+def test_the_readme_fits_on_a_screen() -> None:
+    assert len(PAGES[0].splitlines()) < 75
 
 
 def test_the_list_of_files_is_up_to_date() -> None:

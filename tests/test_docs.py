@@ -1,0 +1,109 @@
+"""Links, anchors and commands of the documentation: all of them lead somewhere, and the command line accepts them."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from scalor.cli import overrides
+from scalor.cli.main import split_overrides
+from scalor.cli.options import parser
+from scalor.config import Config
+from scalor.errors import InputError
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DATED = ("log.md", "CHANGELOG.md")
+"""Pages that quote commands of earlier versions, whose options may have changed since."""
+REST = {
+    "train": ["shapes-md"],
+    "fit": ["video.mp4"],
+    "track": ["video.mp4"],
+    "predict": ["video.mp4"],
+    "score": ["tracks.csv", "--truth", "gt.txt"],
+    "evaluate": ["shapes-md"],
+    "reproduce": ["tracking"],
+    "pack": ["shapes-md", "--out", "small.safetensors"],
+    "info": ["shapes-md"],
+}
+"""Arguments added to a command that a sentence mentions without them, such as `scalor fit --scratch`."""
+
+
+def names(pages: list[Path]) -> list[str]:
+    return [str(page.relative_to(ROOT)) for page in pages]
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```", "", text, flags=re.S)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page.read_text()), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path) -> list[str]:
+    """The relative links of a page that lead nowhere."""
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        goal = page.parent / path if path else page
+        if not goal.exists() or (anchor and anchor not in anchors(goal)):
+            broken.append(link)
+    return broken
+
+
+def commands(text: str) -> list[str]:
+    """The `scalor ...` commands of a page: lines of its code blocks, and inline code."""
+    blocks = re.findall(r"```\w*\n(.*?)```", text, re.S)
+    lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
+    inline = [" ".join(code.split()) for code in re.findall(r"`(scalor [^`]+)`", without_code(text))]
+    return [line for line in [*lines, *inline] if re.match(r"scalor [a-z]", line)]
+
+
+def refusal(command: str) -> str | None:
+    """Why the command line refuses a command, also when its missing arguments are added; None if it does not."""
+    words, dotted = split_overrides(shlex.split(command)[1:])
+    reason = None
+    for given in (words, [*words, *REST.get(words[0], [])]):
+        try:
+            arguments, unknown = parser().parse_known_args(given)
+            if unknown or (dotted and arguments.command not in ("train", "fit")):
+                return f"{[*unknown, *dotted][0]} is unknown"
+            for name, _ in overrides.pairs(dotted):
+                if name not in overrides.fields_of(Config()):
+                    return f"--{name} is unknown"
+            return None
+        except InputError as error:
+            reason = reason or str(error)
+        except SystemExit:  # --help
+            return None
+    return reason
+
+
+@pytest.mark.parametrize("page", names(PAGES))
+def test_links_and_anchors_lead_somewhere(page: str) -> None:
+    assert broken_links(ROOT / page) == []
+
+
+@pytest.mark.parametrize("page", names([page for page in PAGES if page.name not in DATED]))
+def test_the_command_line_accepts_every_command(page: str) -> None:
+    found = commands((ROOT / page).read_text())
+    assert {command: said for command in found if (said := refusal(command))} == {}
+
+
+def test_the_checks_find_what_they_look_for(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    prose = "# One, two\n[a](#one-two) [b](#three) [c](nowhere.md) `scalor fit --scratsh`\n"
+    text = f"{prose}```\nscalor track a.mp4 # b\n```\n"
+    page.write_text(text)
+    assert broken_links(page) == ["#three", "nowhere.md"]
+    assert commands(text) == ["scalor track a.mp4", "scalor fit --scratsh"]
+    assert refusal("scalor track a.mp4") is None
+    assert refusal("scalor fit --scratsh") == "--scratsh is unknown"
+    assert refusal("scalor train shapes-md --model.slot 4") == "--model.slot is unknown"
+    assert refusal("scalor trak a.mp4") is not None
