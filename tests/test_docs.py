@@ -1,5 +1,6 @@
 """Links, anchors and commands of the documentation: all of them lead somewhere, and the command line accepts them."""
 
+import argparse
 import re
 import shlex
 from pathlib import Path
@@ -16,18 +17,6 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 DATED = ("log.md", "CHANGELOG.md")
 """Pages that quote commands of earlier versions, whose options may have changed since."""
-REST = {
-    "train": ["shapes-md"],
-    "fit": ["video.mp4"],
-    "track": ["video.mp4"],
-    "predict": ["video.mp4"],
-    "score": ["tracks.csv", "--truth", "gt.txt"],
-    "evaluate": ["shapes-md"],
-    "reproduce": ["tracking"],
-    "pack": ["shapes-md", "--out", "small.safetensors"],
-    "info": ["shapes-md"],
-}
-"""Arguments added to a command that a sentence mentions without them, such as `scalor fit --scratch`."""
 
 
 def names(pages: list[Path]) -> list[str]:
@@ -65,18 +54,38 @@ def commands(text: str) -> list[str]:
     return [line for line in [*lines, *inline] if re.match(r"scalor [a-z]", line)]
 
 
+def known() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command."""
+    return next(dict(action.choices) for action in parser()._actions if isinstance(action.choices, dict))
+
+
+def left_out(command: argparse.ArgumentParser) -> list[str]:
+    """Values for the required arguments of a command, which a sentence may leave out, as in `scalor fit --scratch`."""
+    words: list[str] = []
+    for action in command._actions:
+        if action.required:
+            value = next(iter(action.choices)) if action.choices else "1"
+            words += [*action.option_strings[:1], str(value)]
+    return words
+
+
 def refusal(command: str) -> str | None:
-    """Why the command line refuses a command, also when its missing arguments are added; None if it does not."""
+    """Why the command line refuses a command, also when its required arguments are added; None if it does not."""
     words, dotted = split_overrides(shlex.split(command)[1:])
+    name = words[0]
+    if name not in known():
+        return f"there is no command {name}"
+    if words == [name]:
+        return None
     reason = None
-    for given in (words, [*words, *REST.get(words[0], [])]):
+    for given in (words, [*words, *left_out(known()[name])]):
         try:
             arguments, unknown = parser().parse_known_args(given)
             if unknown or (dotted and arguments.command not in ("train", "fit")):
                 return f"{[*unknown, *dotted][0]} is unknown"
-            for name, _ in overrides.pairs(dotted):
-                if name not in overrides.fields_of(Config()):
-                    return f"--{name} is unknown"
+            for setting, _ in overrides.pairs(dotted):
+                if setting not in overrides.fields_of(Config()):
+                    return f"--{setting} is unknown"
             return None
         except InputError as error:
             reason = reason or str(error)
@@ -106,4 +115,6 @@ def test_the_checks_find_what_they_look_for(tmp_path: Path) -> None:
     assert refusal("scalor track a.mp4") is None
     assert refusal("scalor fit --scratsh") == "--scratsh is unknown"
     assert refusal("scalor train shapes-md --model.slot 4") == "--model.slot is unknown"
-    assert refusal("scalor trak a.mp4") is not None
+    assert refusal("scalor trak a.mp4") == "there is no command trak"
+    assert refusal("scalor score --frames 1-2") is None
+    assert refusal("scalor track a.mp4 --slots 0") is not None
