@@ -223,7 +223,7 @@ def _open_file(path: Path, fps: float) -> Source:
         try:
             from scalor.video.images import open_pages
         except ImportError as error:
-            raise without_extra(f"reading {path.suffix}", "pillow") from error
+            raise without_extra(f"reading {path.suffix}", _package(error)) from error
         return open_pages(path, fps)
     try:
         from scalor.video.containers import Container
@@ -236,10 +236,15 @@ def _open_images(files: list[Path], name: str, fps: float) -> Source:
     try:
         from scalor.video.images import open_images
     except ImportError as error:
-        raise without_extra("reading images", "pillow") from error
+        raise without_extra("reading images", _package(error)) from error
     if not files:
         raise InputError(f"{name} holds no images: give a folder with files that end in {', '.join(IMAGES)}.")
     return open_images(sorted(files, key=_natural), name, fps)
+
+
+def _package(error: ImportError) -> str:
+    """Return the name of the package that is missing for images."""
+    return "tifffile" if error.name == "tifffile" else "pillow"
 
 
 def _is_image(path: Path) -> bool:

@@ -55,7 +55,7 @@ def masks(folder: Path, stack: ExitStack) -> tuple[Add, list[Any]]:
 
 def pages(folder: Path, stack: ExitStack) -> tuple[Add, list[Any]]:
     made = stack.enter_context(LabelTiff(folder / "labels.tif"))
-    return lambda frame: made.add(frame.labels, f"frame {frame.index:06d}"), [made._file]
+    return lambda frame: made.add(frame.labels, f"frame {frame.index:06d}"), [made._writer.filehandle]
 
 
 def paths(folder: Path, stack: ExitStack) -> tuple[Add, list[Any]]:

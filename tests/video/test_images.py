@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tifffile import TiffFile, imwrite
 
 from scalor.errors import InputError
+from scalor.outputs.mask_files import LabelTiff
 from scalor.video import Selection, iterate_frames, open_video
 from scalor.visual import save_png
 
@@ -121,7 +123,7 @@ def test_images_that_make_no_video_are_refused(tmp_path: Path) -> None:
     mixed.mkdir()
     Image.fromarray(GREY).save(mixed / "0.png")
     Image.fromarray(GREY.astype(np.uint16)).save(mixed / "1.png")
-    with pytest.raises(InputError, match=r"frame 1 of .*mixed is of mode I;16 and frame 0 of mode L: bring all"):
+    with pytest.raises(InputError, match=r"frame 1 of .*mixed is uint16 and frame 0 is uint8: bring all"):
         pictures(mixed)
     stacks = tmp_path / "stacks"
     stacks.mkdir()
@@ -134,9 +136,94 @@ def test_images_that_make_no_video_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"frame 1 of .*a\.tif is 6 x 3 pixels and frame 0 is 6 x 4"):
         pictures(tmp_path / "a.tif")
     Image.fromarray(GREY).save(tmp_path / "large.tif", description="ImageJ=1.54f\nimages=900\nslices=900")
-    with pytest.raises(InputError, match=r"large\.tif has one page and raw data of 900 images behind it"):
+    with pytest.raises(InputError, match=r"large\.tif promises 900 images and holds 1: it is cut short"):
         open_video(tmp_path / "large.tif")
     save_png(tmp_path / "b.png", np.random.default_rng(0).integers(0, 256, (40, 40, 3)).astype(np.uint8))
     (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:2000])
-    with pytest.raises(InputError, match=r"b\.png cannot be decoded as an image"):
+    with pytest.raises(InputError, match=r"b\.png cannot be decoded as an image \(.*\): remove it"):
         open_video(tmp_path / "b.png")
+
+
+def noise(*shape: int, kind: type = np.uint16) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 1000 if kind is np.uint16 else 256, shape).astype(kind)
+
+
+@pytest.mark.parametrize("axes", ["TYX", "ZYX", "CYX"])
+def test_the_only_axis_of_a_stack_is_time_whatever_its_name(tmp_path: Path, axes: str) -> None:
+    pages = noise(5, 20, 30, kind=np.uint8)
+    imwrite(tmp_path / "a.tif", pages, imagej=True, metadata={"axes": axes})
+    assert np.array_equal(pictures(tmp_path / "a.tif")[..., 0], pages)
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_channels_become_colours_at_each_time(tmp_path: Path, compression: str | None) -> None:
+    pages = noise(5, 2, 20, 30, kind=np.uint8)
+    imwrite(tmp_path / "a.ome.tif", pages, metadata={"axes": "TCYX"}, compression=compression, photometric="minisblack")
+    back = pictures(tmp_path / "a.ome.tif")
+    assert np.array_equal(back[..., :2], np.moveaxis(pages, 1, -1))
+    assert (back[..., 2] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "words"),
+    [((3, 4, 20, 30), "TZYX", "4 planes of focus for each time"), ((3, 5, 20, 30), "TCYX", "5 channels for each time")],
+)
+def test_stacks_of_more_axes_are_refused(tmp_path: Path, shape: tuple[int, ...], axes: str, words: str) -> None:
+    imwrite(tmp_path / "a.tif", noise(*shape), imagej=True, metadata={"axes": axes})
+    with pytest.raises(InputError, match=rf"a\.tif has {words}: save"):
+        open_video(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+def test_colours_of_16_bits_are_scaled_together(tmp_path: Path, planar: str) -> None:
+    pages = noise(4, 20, 30, 3)
+    given = pages if planar == "contig" else np.moveaxis(pages, -1, 1)
+    imwrite(tmp_path / "a.tif", given, photometric="rgb", planarconfig=planar)
+    back = pictures(tmp_path / "a.tif")
+    assert back.shape == (4, 20, 30, 3)
+    assert np.abs(back - pages / 1000 * 255).max() < 3
+
+
+def test_an_imagej_stack_of_one_directory_is_read_as_a_whole(tmp_path: Path) -> None:
+    """ImageJ writes the directory of the first image alone into files above 4 GB."""
+    pages = noise(6, 20, 30)
+    imwrite(tmp_path / "a.tif", pages, imagej=True, metadata={"axes": "TYX"})
+    with TiffFile(tmp_path / "a.tif") as file:
+        place = file.pages.first.offset + 2 + 12 * len(file.pages.first.tags)
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    content[place : place + 4] = bytes(4)
+    (tmp_path / "a.tif").write_bytes(content)
+    back = pictures(tmp_path / "a.tif")
+    assert len(back) == 6
+    assert np.abs(back[..., 0] - pages / 1000 * 255).max() < 3
+
+
+def test_masks_of_a_result_are_read_as_a_stack(tmp_path: Path) -> None:
+    with LabelTiff(tmp_path / "labels.tif") as file:
+        for t in range(4):
+            file.add(np.full((20, 30), t), f"frame {t}")
+    assert len(open_video(tmp_path / "labels.tif").sample(9)) == 4
+
+
+@pytest.mark.parametrize("share", [0.9, 0.6, 0.25])
+@pytest.mark.parametrize("kind", ["pillow", "imagej", "zlib"])
+def test_a_stack_cut_short_is_refused(tmp_path: Path, kind: str, share: float) -> None:
+    pages = noise(8, 60, 80, kind=np.uint8)
+    if kind == "pillow":
+        save_stack(tmp_path / "a.tif", pages)
+    else:
+        imwrite(tmp_path / "a.tif", pages, imagej=kind == "imagej", compression=None if kind == "imagej" else "zlib")
+    content = (tmp_path / "a.tif").read_bytes()
+    (tmp_path / "a.tif").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InputError, match=r"a\.tif"):
+        pictures(tmp_path / "a.tif")
+
+
+def test_a_name_does_not_decide_the_format(tmp_path: Path) -> None:
+    Image.fromarray(np.dstack([GREY] * 3)).save(tmp_path / "a.eps")
+    (tmp_path / "a.eps").rename(tmp_path / "a.png")
+    with pytest.raises(InputError, match=r"a\.png cannot be decoded as an image"):
+        open_video(tmp_path / "a.png")
+    save_png(tmp_path / "b.png", np.dstack([GREY] * 3))
+    (tmp_path / "b.png").rename(tmp_path / "b.tif")
+    assert np.array_equal(pictures(tmp_path / "b.tif")[0, ..., 0], GREY)
