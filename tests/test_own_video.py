@@ -1,5 +1,4 @@
-"""docs/own_video.md and the README's part on it: commands and Python run in the order in which they are told, only
-shorter."""
+"""docs/own_video.md and the README's part on it: commands and Python run in the order of the page, only shorter."""
 
 import re
 import shlex
@@ -7,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from scalor.cli.main import main
 from scalor.outputs import FILES
@@ -14,8 +14,7 @@ from scalor.video import write_video
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "own_video.md").read_text()
-COMMANDS = [line.strip() for line in PAGE.splitlines() if re.match(r"scalor (fit|track|predict)", line)]
-COMMANDS += re.findall(r"`(scalor (?:score|track)[^`]*)`", PAGE)
+COMMANDS = re.findall(r"^(scalor .*)$", PAGE, re.M)
 IN_SHORT = re.findall(r"^(scalor \w+ walkers.mp4[^#\n]*)", (ROOT / "README.md").read_text(), re.M)
 SMALLER = {
     "fit": ["--steps", "4", "--train.batch", "2", "--device", "cpu"],
@@ -24,7 +23,7 @@ SMALLER = {
 
 @pytest.fixture
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with a video of two walking boxes, and where they really are."""
+    """A folder with a video of two walking boxes, the same as a TIFF stack, and where they really are."""
     monkeypatch.chdir(tmp_path)
     frames = np.repeat(np.random.default_rng(0).integers(90, 110, (1, 96, 128, 3)), 30, 0)
     truth = []
@@ -33,6 +32,8 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             frames[t, top : top + 34, left : left + 14] = (240, 40, 40)
             truth.append(f"{t + 1},{number},{left},{top},14,34,1\n")
     write_video("walkers.mp4", frames.astype(np.uint8), 10)
+    pages = [Image.fromarray(frame) for frame in frames.mean(-1).astype(np.uint8)]
+    pages[0].save("cells.tif", save_all=True, append_images=pages[1:])
     Path("gt.txt").write_text("".join(truth))
 
 
@@ -51,11 +52,11 @@ def test_the_commands_of_the_readme(workshop: None) -> None:
 
 
 def test_the_way_from_an_mp4_to_a_plot(workshop: None) -> None:
-    assert run(COMMANDS) == ["track", "fit", "track", "predict", "score", "track"]
+    assert run(COMMANDS) == ["track", "track", "track", "score", "fit", "track", "predict"]
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     exec(code, {})
     assert Path("paths.png").stat().st_size > 1000
 
 
-def test_every_file_that_is_written_is_told_of() -> None:
+def test_the_page_names_every_file_that_is_written() -> None:
     assert all(f"`{name}`" in PAGE for name in FILES)
