@@ -9,14 +9,13 @@ A journey is one command: the files, and the packages, whose functions it calls.
 
 import argparse
 import ast
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from scipy.sparse import csr_array
@@ -59,8 +58,8 @@ sys.exit(status)
 
 
 @dataclass(frozen=True)
-class Row:
-    """The figures of one working tree."""
+class Size:
+    """The sizes of a working tree, and its import cycles."""
 
     commit: str
     files: int
@@ -71,12 +70,14 @@ class Row:
     cyclic_modules: int
     """Modules that are part of an import cycle."""
     cyclic_packages: int
-    train_files: int | None = None
-    train_packages: int | None = None
-    track_files: int | None = None
-    track_packages: int | None = None
-    fit_files: int | None = None
-    fit_packages: int | None = None
+
+
+@dataclass(frozen=True)
+class Row(Size):
+    """The figures of one working tree."""
+
+    journeys: dict[str, list[str]]
+    """The files that each command passes; empty if they were not asked for, or if it failed."""
 
 
 def modules(tree: Path) -> dict[str, Path]:
@@ -130,8 +131,8 @@ def cyclic(edges: set[tuple[str, str]]) -> set[str]:
     return {name for name, label in zip(names, members, strict=True) if members.count(label) > 1}
 
 
-def journey(tree: Path, words: tuple[str, ...]) -> list[str] | None:
-    """Run a command in a working tree. Return the files whose functions it called, or None if it failed."""
+def journey(tree: Path, words: tuple[str, ...]) -> list[str]:
+    """Run a command in a working tree. Return the files whose functions it called, none if it failed."""
     with tempfile.TemporaryDirectory() as folder:
         scene, files = Path(folder) / "scene.npy", Path(folder) / "files.txt"
         draw_scene(scene, frames=40)
@@ -142,8 +143,36 @@ def journey(tree: Path, words: tuple[str, ...]) -> list[str] | None:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         if done.returncode:
             print(done.stderr[-500:], file=sys.stderr)
-            return None
+            return []
         return files.read_text().splitlines()
+
+
+@dataclass(frozen=True)
+class JourneyRow:
+    """The files and packages that a command passes."""
+
+    commit: str
+    command: str
+    files: int
+    packages: int
+
+
+def journey_rows(rows: list[Row]) -> list[JourneyRow]:
+    """Return the journeys of all working trees as rows of a table."""
+    return [
+        JourneyRow(row.commit, name, len(files), len({package_of(module_of(file)) for file in files}))
+        for row in rows
+        for name, files in row.journeys.items()
+    ]
+
+
+def module_of(file: str) -> str:
+    """Return the module of a file named from the package's folder.
+
+    >>> module_of("model/elbo.py"), module_of("still/__init__.py")
+    ('scalor.model.elbo', 'scalor.still')
+    """
+    return "scalor." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def measure(tree: Path, journeys: bool) -> Row:
@@ -153,11 +182,6 @@ def measure(tree: Path, journeys: bool) -> Row:
     counted = [count for count in lines if count > SHORT]
     edges = {(name, other) for name, path in known.items() for other in imports(path, known) if other != name}
     between = {(package_of(a), package_of(b)) for a, b in edges} - {(a, a) for a in map(package_of, known)}
-    passed: dict[str, int | None] = {}
-    for name, words in JOURNEYS.items() if journeys else ():
-        files = journey(tree, words)
-        passed[f"{name}_files"] = None if files is None else len(files)
-        passed[f"{name}_packages"] = None if files is None else len({file.split("/")[0] for file in files})
     commit = subprocess.run(["git", "-C", str(tree), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return Row(
         commit=commit.stdout.strip(),
@@ -167,7 +191,7 @@ def measure(tree: Path, journeys: bool) -> Row:
         over_400=sum(count > LONG for count in counted),
         cyclic_modules=len(cyclic(edges)),
         cyclic_packages=len(cyclic(between)),
-        **passed,
+        journeys={name: journey(tree, words) for name, words in JOURNEYS.items()} if journeys else {},
     )
 
 
@@ -179,8 +203,8 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/house.json"))
     asked = parser.parse_args(words)
     rows = [measure(tree, not asked.no_journeys) for tree in asked.trees]
-    for row in rows:
-        print(json.dumps(asdict(row), indent=1))
+    print(report.table([Size(**{field.name: getattr(row, field.name) for field in fields(Size)}) for row in rows]))
+    print("\n" + report.table(journey_rows(rows)))
     report.write(
         asked.out,
         {"rows": [asdict(row) for row in rows], **origin("house", sys.argv[1:] if words is None else words, 0)},
