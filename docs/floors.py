@@ -19,6 +19,7 @@ RECORD = ROOT / "benchmarks" / "results" / "house.json"
 
 ROW, TOP, NAME, TEXT, DOTS, GAP, WIDTH = 24, 52, 16, 250, 690, 60, 880
 """Pixels: the height of a row, of the heading, the left edges of names, texts and dots, the gap of dots, the width."""
+FONT = 'font-family="sans-serif" font-size="13"'
 JOURNEYS = {"train": "#b5482a", "track": "#2a6f97", "fit": "#5a7d2a"}
 
 
@@ -58,7 +59,7 @@ def picture() -> str:
     rows, found, about = floors(), passed(), texts()
     height = TOP + ROW * len(rows) + 12
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {FONT}>',
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
         text(NAME, 30, "floors: a module imports from the rows below its own only", 'font-weight="bold"'),
     ]

@@ -1,16 +1,15 @@
 """Files of results: folders checked to be writable, files that are complete or absent, reports as JSON, stop signals.
 
-Work that must finish a step before it ends collects the signals SIGINT (Ctrl-C) and SIGTERM (kill). In work that may
-end anywhere they raise an exception.
+Work that must finish a step before it ends collects the signals SIGINT (Ctrl-C), SIGTERM (kill) and SIGHUP (the
+terminal was closed). In work that may end anywhere they raise an exception.
 """
 
 import json
 import math
 import os
-import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -20,6 +19,7 @@ from typing import Any
 from scalor.errors import InputError
 
 Handler = Callable[[int, FrameType | None], None]
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Stopped(BaseException):
@@ -65,8 +65,9 @@ def handling(handler: Handler) -> Iterator[dict[int, Any]]:
     """Send stop signals to a handler inside the block. Yield the previous handlers, which are restored afterwards."""
     before: dict[int, Any] = {}
     try:
-        for which in (signal.SIGINT, signal.SIGTERM):
-            before[which] = signal.signal(which, handler)
+        for which in STOP_SIGNALS:
+            if which in (signal.SIGINT, signal.SIGTERM) or signal.getsignal(which) is not signal.SIG_IGN:  # nohup
+                before[which] = signal.signal(which, handler)
     except ValueError:  # not the main thread: only that one receives signals
         before.clear()
     try:
@@ -78,10 +79,6 @@ def handling(handler: Handler) -> Iterator[dict[int, Any]]:
 def restore(handlers: dict[int, Any]) -> None:
     for which, handler in handlers.items():
         signal.signal(which, handler)
-
-
-PARTIAL = ".partial"
-"""Name of the folder, inside the results folder, that holds the files until all of them are complete."""
 
 
 def open_folder(path: str | Path) -> Path:
@@ -118,38 +115,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield a hidden folder inside `folder` to write into, and move its files to `folder` if the block succeeds.
-
-    `names` lists all files of one result. Those that the block did not write belong to an earlier result and are
-    deleted. If the block fails, `folder` stays as it was. What a killed run left in the hidden folder is deleted.
-    A stop signal that arrives while the files are moved takes effect afterwards.
-    """
-    names = list(names)
-    for name in names:
-        if (folder / name).is_dir():
-            raise InputError(
-                f"cannot write {folder / name} (it is a folder): move it away or choose another with --out."
-            )
-    partial = folder / PARTIAL
-    with folder_lock(folder):
-        try:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            yield partial
-            with stop_signals() as caught:
-                for name in names:
-                    if (partial / name).exists():
-                        os.replace(partial / name, folder / name)
-                    else:
-                        (folder / name).unlink(missing_ok=True)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    if caught:
-        signal.raise_signal(caught[0])
-
-
-@contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder against other runs inside the block.
 
@@ -165,10 +130,13 @@ def folder_lock(folder: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            replaced = not os.path.samestat(os.fstat(handle), os.stat(folder))
+        except (BlockingIOError, FileNotFoundError):
+            replaced = True
+        if replaced:
             raise InputError(
                 f"folder {folder} is being written by another run: wait for it, or choose another with --out."
-            ) from error
+            )
         yield
     finally:
         os.close(handle)

@@ -1,7 +1,7 @@
 """`ResultFolder`: the writer of all result files of a video."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from heapq import nlargest
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from scalor.errors import InputError
-from scalor.files import open_folder, replacing_together
+from scalor.files import open_folder
 from scalor.health import Health
 from scalor.outputs.about import About, video_path
 from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
@@ -22,6 +22,7 @@ from scalor.outputs.html_report import HtmlReport
 from scalor.outputs.mask_files import CocoFile, LabelTiff
 from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
 from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
+from scalor.replacement import replacing_together
 from scalor.tracks import Tracks
 from scalor.video import VideoWriter
 from scalor.visual.plots import Line, Panel, save_plot
@@ -85,6 +86,8 @@ class ResultFolder:
         Picture to draw paths on, such as the background. By default, the first frame.
     facts : mapping, optional
         Origin of the results (video, command, weights, date), for the report and masks.json.
+    inputs : iterable of str or Path, optional
+        Files, folders or patterns of images that the run reads; results never replace them.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class ResultFolder:
         masks: bool = False,
         scene: UInt8[np.ndarray, "H W 3"] | None = None,
         facts: Mapping[str, object] | None = None,
+        inputs: Iterable[str | Path] = (),
     ) -> None:
         if not 0 < fps < float("inf") or stride < 1:
             raise InputError(f"fps is {fps} and stride is {stride}: give a rate above 0 and a stride from 1.")
@@ -116,6 +120,7 @@ class ResultFolder:
         self.masks = masks
         self.scene = scene
         self.facts = dict(facts or {})
+        self._inputs = [Path(path) for path in inputs]
         self.health: Health | None = None
         """Health of the tracks, for the report: how far they can be trusted. Set it before the block ends."""
         self._stack = ExitStack()
@@ -129,7 +134,7 @@ class ResultFolder:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            partial = stack.enter_context(replacing_together(self.folder, FILES))
+            partial = stack.enter_context(replacing_together(self.folder, FILES, self._inputs))
             self._partial = partial
             # The stack is closed in reverse order: first the files below are closed, then `_finish` adds its own, then
             # all files are moved into place.

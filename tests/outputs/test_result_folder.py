@@ -16,6 +16,7 @@ from pyarrow import parquet
 from scalor.errors import InputError
 from scalor.outputs import FILES, ResultFolder
 from scalor.outputs.result_folder import Summary
+from scalor.replacement import MANIFEST
 from scalor.video import iterate_frames
 from tests.outputs.stories import SIZE, contents, shots
 
@@ -50,7 +51,7 @@ def write(folder: Path, count: int = 30, masks: bool = False, stride: int = 1, *
 def test_everything_promised_is_there_and_nothing_else(masks: bool, tmp_path: Path) -> None:
     summary = write(tmp_path / "out", masks=masks, facts={"video": "ants.mp4"})
     assert {path.name for path in summary.files} == ALWAYS | (MASKS if masks else set())
-    assert set(contents(tmp_path / "out")) == {path.name for path in summary.files}
+    assert set(contents(tmp_path / "out")) == {path.name for path in summary.files} | {MANIFEST}
     ids = [shot.tracks.id for shot in shots(30)]
     assert (summary.frames, summary.rows) == (30, sum(map(len, ids)))
     assert summary.objects == len(np.unique(np.concatenate(ids)))
@@ -159,7 +160,7 @@ def test_a_new_run_replaces_all_of_an_earlier_one_and_leaves_other_files(tmp_pat
     (tmp_path / ".partial").mkdir()
     (tmp_path / ".partial" / "tracks.csv").write_text("left by a run that was killed")
     write(tmp_path, 12)
-    assert set(contents(tmp_path)) == ALWAYS | {"mine.txt"}
+    assert set(contents(tmp_path)) == ALWAYS | {"mine.txt", MANIFEST}
     assert (tmp_path / "counts.csv").read_text().count("\n") == 13
 
 

@@ -1,0 +1,210 @@
+"""Replacement of all files of a result at once, and the manifest of the files that a run wrote.
+
+A result folder holds `.scalor.json`, the manifest: the name, size and SHA-256 of every file of the result. Files that
+are not in it, and files that were changed since, are never overwritten.
+
+New files are written into the hidden folder `.partial`. If the file system allows it, they then take the place of the
+old ones in a single system call, so a run that is killed at any moment leaves all old files or all new ones: the folder
+is exchanged with a new one that also holds links to the user's own files. Where that is not possible, the finished
+files move to `.complete` in one step, and from there to their places one by one; `finish_replacement` completes a move
+that was interrupted.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from scalor.errors import InputError
+from scalor.files import folder_lock, stop_signals
+
+MANIFEST = ".scalor.json"
+PARTIAL = ".partial"
+"""Name of the folder, inside the results folder, that holds the files until all of them are complete."""
+COMPLETE = ".complete"
+"""Name of the folder that holds complete files until all of them have moved to their places."""
+EXCHANGE = 2
+"""The flag of an exchange, of `renameat2` (Linux) and of `renamex_np` (macOS)."""
+
+
+@contextmanager
+def replacing_together(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()) -> Iterator[Path]:
+    """Yield a hidden folder inside `folder` to write into, and move its files to `folder` if the block succeeds.
+
+    If the block fails, `folder` stays as it was. A stop signal that arrives while the files move takes effect
+    afterwards. What a killed run left is deleted, or moved to its place if it was complete.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the results, which exists.
+    names : iterable of str
+        All files that a result of this kind may have. Those that the block does not write, but an earlier run wrote,
+        are deleted. Other files in the hidden folder are not kept.
+    inputs : iterable of Path, optional
+        Files, folders or patterns of images that the run reads. They are never replaced.
+
+    Raises
+    ------
+    InputError
+        Before the block, if a file with one of the names is an input, was not written by an earlier run, or was
+        changed since; or if another run writes into the folder.
+    """
+    names = list(names)
+    check_inputs(folder, names, inputs)
+    partial = folder / PARTIAL
+    with folder_lock(folder):
+        finish_replacement(folder)
+        shutil.rmtree(exchanged(folder), ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        check_own(folder, names)
+        try:
+            partial.mkdir()
+            yield partial
+            write_manifest(partial, names)
+            with stop_signals() as caught:
+                if not exchange_folders(folder, partial):
+                    os.rename(partial, folder / COMPLETE)
+                    finish_replacement(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    if caught:
+        signal.raise_signal(caught[0])
+
+
+def check_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
+    """Raise InputError if a run would replace a file that it reads, or write among images that it reads."""
+    for path in inputs:
+        if path.is_dir() and path.resolve() == folder.resolve():
+            raise InputError(f"{path} is the folder of the input, too: choose another folder with --out.")
+        beside = path.parent.resolve() == folder.resolve()
+        pattern = not path.exists()  # such as frames/*.png
+        if beside and (pattern or path.name in names):
+            raise InputError(f"{path} is an input in the folder of the results: choose another folder with --out.")
+
+
+def check_own(folder: Path, names: Iterable[str]) -> None:
+    """Raise InputError if a file with one of the names is not as an earlier run wrote it."""
+    written = read_manifest(folder)
+    for name in names:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            raise InputError(f"cannot write {path} (it is a folder): move it away or choose another with --out.")
+        if not os.path.lexists(path):
+            continue
+        if name not in written:
+            raise InputError(
+                f"{path} was not written by an earlier run and would be replaced: move it away or choose another "
+                "folder with --out."
+            )
+        if path.is_symlink() or describe(path) != written[name]:
+            raise InputError(
+                f"{path} was changed after an earlier run wrote it, and would be replaced: move it away or choose "
+                "another folder with --out."
+            )
+
+
+def describe(path: Path) -> dict[str, object]:
+    """Return the size and hash of a file, as the manifest holds them."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": digest}
+
+
+def read_manifest(folder: Path) -> dict[str, object]:
+    """Return the files that the last run wrote into a folder, by name; none if there is no usable manifest."""
+    try:
+        files = json.loads((folder / MANIFEST).read_bytes())["files"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return files if isinstance(files, dict) else {}
+
+
+def write_manifest(folder: Path, names: Iterable[str]) -> None:
+    """Write the manifest of a folder's files with the given names, and delete everything else in the folder."""
+    files = {}
+    for path in sorted(folder.iterdir()):
+        if path.name not in names:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            continue
+        files[path.name] = describe(path)
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+    (folder / MANIFEST).write_text(json.dumps({"written_by": "scalor", "files": files}, indent=1) + "\n")
+
+
+def finish_replacement(folder: Path) -> None:
+    """Move the files of a complete result to their places, if an earlier run was killed while it did so.
+
+    Call it with the folder locked, before its files are read or replaced.
+    """
+    complete = folder / COMPLETE
+    if not (complete / MANIFEST).exists():
+        shutil.rmtree(complete, ignore_errors=True)
+        return
+    new = read_manifest(complete)
+    for name in read_manifest(folder).keys() - new.keys():
+        (folder / name).unlink(missing_ok=True)
+    for name in [*new, MANIFEST]:  # the manifest last: until then the move can be finished
+        with suppress(FileNotFoundError):  # moved before
+            os.replace(complete / name, folder / name)
+    shutil.rmtree(complete)
+
+
+def exchanged(folder: Path) -> Path:
+    """Return the folder beside a result folder that it is exchanged with."""
+    whole = folder.resolve()
+    return whole.with_name(f".{whole.name}.exchange")
+
+
+def exchange_folders(folder: Path, partial: Path) -> bool:
+    """Put the files of `partial` in the place of the old ones in one system call. Return whether that was possible.
+
+    It is not possible if the folder holds folders of the user, if it is the working directory, or if the file system
+    has no exchange or no hard links.
+    """
+    whole = folder.resolve()
+    if whole == Path.cwd() or whole in Path.cwd().parents or whole.parent == whole:
+        return False
+    replaced = {*read_manifest(folder), MANIFEST, PARTIAL}
+    kept = [path for path in whole.iterdir() if path.name not in replaced]
+    if any(path.is_dir() and not path.is_symlink() for path in kept):
+        return False
+    beside = exchanged(folder)
+    try:
+        os.rename(partial, beside)
+    except OSError:
+        return False
+    try:
+        for path in kept:
+            os.link(path, beside / path.name, follow_symlinks=False)
+        shutil.copystat(whole, beside)
+        exchange(beside, whole)
+    except OSError:
+        for path in kept:
+            (beside / path.name).unlink(missing_ok=True)
+        os.rename(beside, partial)
+        return False
+    shutil.rmtree(beside, ignore_errors=True)
+    return True
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Exchange two folders in one system call. Raise OSError if that is not possible."""
+    library = ctypes.CDLL(None, use_errno=True)
+    first, second = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(first, second, EXCHANGE)
+    elif sys.platform == "linux" and hasattr(library, "renameat2"):
+        here = -100  # paths that are not absolute count from the working directory
+        failed = library.renameat2(here, first, here, second, EXCHANGE)
+    else:
+        raise OSError("no exchange of folders")
+    if failed:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
