@@ -45,8 +45,8 @@ def replacing_together(folder: Path, names: Iterable[str], inputs: Iterable[Path
     folder : Path
         The folder of the results, which exists.
     names : iterable of str
-        All files that a result of this kind may have. Those that the block does not write, but an earlier run wrote,
-        are deleted. Other files in the hidden folder are not kept.
+        The files to replace. Those that the block does not write, but an earlier run wrote, are deleted. Other files
+        in the hidden folder are not kept, and other files in `folder` stay.
     inputs : iterable of Path, optional
         Files, folders or patterns of images that the run reads. They are never replaced.
 
@@ -67,9 +67,9 @@ def replacing_together(folder: Path, names: Iterable[str], inputs: Iterable[Path
         try:
             partial.mkdir()
             yield partial
-            write_manifest(partial, names)
+            write_manifest(partial, names, read_manifest(folder))
             with stop_signals() as caught:
-                if not exchange_folders(folder, partial):
+                if not exchange_folders(folder, partial, names):
                     os.rename(partial, folder / COMPLETE)
                     finish_replacement(folder)
         finally:
@@ -126,9 +126,12 @@ def read_manifest(folder: Path) -> dict[str, object]:
     return files if isinstance(files, dict) else {}
 
 
-def write_manifest(folder: Path, names: Iterable[str]) -> None:
-    """Write the manifest of a folder's files with the given names, and delete everything else in the folder."""
-    files = {}
+def write_manifest(folder: Path, names: Iterable[str], before: dict[str, object]) -> None:
+    """Write the manifest of a folder's files with the given names, and delete everything else in the folder.
+
+    Other files of the manifest before are still in it.
+    """
+    files = {name: file for name, file in before.items() if name not in names}
     for path in sorted(folder.iterdir()):
         if path.name not in names:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -136,7 +139,9 @@ def write_manifest(folder: Path, names: Iterable[str]) -> None:
         files[path.name] = describe(path)
         with open(path, "rb") as file:
             os.fsync(file.fileno())
-    (folder / MANIFEST).write_text(json.dumps({"written_by": "scalor", "files": files}, indent=1) + "\n")
+    (folder / MANIFEST).write_text(
+        json.dumps({"written_by": "scalor", "files": dict(sorted(files.items()))}, indent=1) + "\n"
+    )
 
 
 def finish_replacement(folder: Path) -> None:
@@ -163,7 +168,7 @@ def exchanged(folder: Path) -> Path:
     return whole.with_name(f".{whole.name}.exchange")
 
 
-def exchange_folders(folder: Path, partial: Path) -> bool:
+def exchange_folders(folder: Path, partial: Path, names: Iterable[str]) -> bool:
     """Put the files of `partial` in the place of the old ones in one system call. Return whether that was possible.
 
     It is not possible if the folder holds folders of the user, if it is the working directory, or if the file system
@@ -172,7 +177,7 @@ def exchange_folders(folder: Path, partial: Path) -> bool:
     whole = folder.resolve()
     if whole == Path.cwd() or whole in Path.cwd().parents or whole.parent == whole:
         return False
-    replaced = {*read_manifest(folder), MANIFEST, PARTIAL}
+    replaced = {*names, MANIFEST, PARTIAL}
     kept = [path for path in whole.iterdir() if path.name not in replaced]
     if any(path.is_dir() and not path.is_symlink() for path in kept):
         return False

@@ -129,6 +129,19 @@ def test_inputs_with_other_names_may_lie_in_the_folder_of_the_results(tmp_path: 
     assert texts(tmp_path) == {"a.txt": "new", "film.mp4": "film"}
 
 
+@WAYS
+def test_files_of_the_result_that_are_not_replaced_stay(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    prepare(folder)
+    put(folder, "old")
+    with replacing_together(folder, ["b.txt", "c.txt"]) as partial:
+        (partial / "b.txt").write_text("new")
+    assert texts(folder) == {"a.txt": "old", "b.txt": "new"}
+    put(folder, "next")  # the manifest still knows them all
+    assert texts(folder) == dict.fromkeys(NAMES, "next")
+
+
 @pytest.mark.parametrize("damage", ["", "[]", "{}", "[" * 100_000, '{"files": 3}', "\x00"])
 def test_a_damaged_manifest_protects_every_file(tmp_path: Path, damage: str) -> None:
     put(tmp_path, "old")

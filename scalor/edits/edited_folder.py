@@ -15,9 +15,10 @@ from scalor.edits.operations import Add, Edit, Redo, Split, Step, Undo, check_st
 from scalor.edits.remake import FILMS, REMADE, Remake
 from scalor.edits.rows import read_tracks
 from scalor.errors import InputError
-from scalor.files import folder_lock, replacing_together
+from scalor.files import folder_lock
 from scalor.outputs.about import ABOUT_FILE, About, read_about
 from scalor.outputs.tables import read_counts
+from scalor.replacement import replacing_together
 from scalor.tracks import Tracks
 
 ORIGINAL = "original"
