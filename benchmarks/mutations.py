@@ -1,16 +1,21 @@
 """`python -m benchmarks.mutations`: would the tests notice if a line were broken?
 
 Breaks one line at a time in a copy of the repository, runs the tests of the folders it belongs to, and reports which
-breakages were caught. A breakage that survives is a promise that no test keeps.
+breakages were caught, and by which test. A breakage that survives is a promise that no test keeps.
+
+Every caught breakage has a control run: the test that failed runs again on the unbroken copy and must pass there.
+Otherwise the test fails for a reason of its own, and the breakage counts as not tested.
 """
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -24,11 +29,13 @@ ROOT = Path(__file__).parent.parent
 COPIED = ("scalor", "tests", "benchmarks", "docs", "README.md", "pyproject.toml")
 LONGEST_S = 900
 """Seconds for the tests of one breakage."""
+PASSED, FAILED, COLLECTION_FAILED = 0, 1, 2
+"""Exit codes of pytest."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A line to break: the first place where `old` stands in the file becomes `new`."""
+    """A line to break: the only place where `old` stands in the file becomes `new`."""
 
     file: str
     old: str
@@ -47,7 +54,9 @@ class Row:
 
     mutation: str
     result: str
-    """caught, survived, or too long."""
+    """caught, survived, too long, or not tested (the tests fail on the unbroken copy, too)."""
+    by: str
+    """The test that failed first."""
     seconds: float
 
 
@@ -128,9 +137,9 @@ MUTATIONS = (
 
 def copy_of(folder: Path) -> Path:
     """Copy the repository, as far as tests need it."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     for name in COPIED:
         source = ROOT / name
-        ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
         if source.is_dir():
             shutil.copytree(source, folder / name, ignore=ignored)
         else:
@@ -139,32 +148,52 @@ def copy_of(folder: Path) -> Path:
 
 
 def broken(text: str, mutation: Mutation) -> str:
-    """Break the first place. Raises ValueError where there is none."""
-    if mutation.old not in text:
-        raise ValueError(f"{mutation.file} does not hold {mutation.old!r}: write the mutation anew.")
-    return text.replace(mutation.old, mutation.new, 1)
+    """Break the line. Raises ValueError where it stands nowhere or more than once."""
+    if (times := text.count(mutation.old)) != 1:
+        raise ValueError(f"{mutation.file} holds {mutation.old!r} {times} times: write the mutation anew.")
+    return text.replace(mutation.old, mutation.new)
+
+
+def pytest(folder: Path, tests: Sequence[str]) -> int:
+    """Run tests of the copy until one fails. Return pytest's exit code."""
+    cache = f"cache_dir={folder / '.cache'}"
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-o", cache, "--cache-clear", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=LONGEST_S).returncode
+
+
+def first_failure(folder: Path) -> str:
+    """Return the name of the test that failed in the last run, or of the file that could not be read."""
+    path = folder / ".cache" / "v" / "cache" / "lastfailed"
+    return next(iter(json.loads(path.read_text()))) if path.exists() else ""
 
 
 def run(mutation: Mutation, folder: Path) -> Row:
-    """Break, test, and mend again."""
+    """Break, test, mend again, and repeat the test that failed."""
     path = folder / "scalor" / mutation.file
     whole = path.read_text()
-    tests = [str(folder / "tests" / name) for name in mutation.tests.split()]
-    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    begun = time.perf_counter()
+    tests = [str(Path("tests") / name) for name in mutation.tests.split()]
+    begun, by = time.perf_counter(), ""
     path.write_text(broken(whole, mutation))
     try:
-        code = subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=LONGEST_S).returncode
-        result = "survived" if code == 0 else "caught"
+        code = pytest(folder, tests)
     except subprocess.TimeoutExpired:
-        result = "too long"
+        code = None
     finally:
         path.write_text(whole)
-    return Row(mutation.name, result, round(time.perf_counter() - begun, 1))
+    if code is None:
+        result = "too long"
+    elif code == PASSED:
+        result = "survived"
+    else:
+        by = first_failure(folder)
+        fair = code in (FAILED, COLLECTION_FAILED) and by and pytest(folder, [by]) == PASSED
+        result = "caught" if fair else "not tested"
+    return Row(mutation.name, result, by, round(time.perf_counter() - begun, 1))
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    """Print a table and write the JSON. Return 1 if a breakage was not tested."""
     words = sys.argv[1:] if words is None else words
     asked = arguments(words)
     chosen = [one for one in MUTATIONS if all(word in one.name for word in asked.only)]
@@ -179,21 +208,22 @@ def main(words: Sequence[str] | None = None) -> int:
                 row = run(mutation, folder)
             finally:
                 folders.put(folder)
-            print(f"{row.result:<9} {row.seconds:6.1f} s  {row.mutation}", file=sys.stderr, flush=True)
+            print(f"{row.result:<10} {row.seconds:6.1f} s  {row.mutation}  {row.by}", file=sys.stderr, flush=True)
             return row
 
         with ThreadPoolExecutor(asked.jobs) as pool:
             rows = list(pool.map(one, chosen))
     told = origin("mutations", words, 0)
+    counts = Counter(row.result for row in rows)
     if asked.json:
-        report.write(asked.json, {"rows": [asdict(row) for row in rows], **told})
-    caught = sum(row.result == "caught" for row in rows)
+        report.write(asked.json, {"results": counts, "rows": [asdict(row) for row in rows], **told})
     print(f"{told['command']}\ncommit {told['commit']}, {told['date']}\n\n{report.table(rows)}")
-    print(f"\n{caught} of {len(rows)} caught")
-    return 0
+    print(f"\n{counts['caught']} of {len(rows)} caught")
+    return int(counts["not tested"] > 0)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutations", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="breakages with all of these words")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the repository that are tested side by side")

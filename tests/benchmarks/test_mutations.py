@@ -1,5 +1,6 @@
-"""Every breakage of `python -m benchmarks.mutations` breaks a line that is there."""
+"""Every breakage of `python -m benchmarks.mutations` breaks a line that is there, and the program judges fairly."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -17,24 +18,79 @@ def test_there_are_sixty_and_each_is_another() -> None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name)
 def test_a_breakage_changes_one_line_that_is_there_and_has_tests(mutation: Mutation) -> None:
     text = (ROOT / "scalor" / mutation.file).read_text()
-    assert text.count(mutation.old) == 1
     assert broken(text, mutation) != text
     for name in mutation.tests.split():
         assert (ROOT / "tests" / name).exists(), name
 
 
-def test_a_breakage_of_a_line_that_is_gone_is_refused() -> None:
+@pytest.mark.parametrize("text", ["x = 1", "y = 1\ny = 1"])
+def test_a_line_that_is_gone_or_stands_twice_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write the mutation anew"):
-        broken("x = 1", Mutation("boxes.py", "y = 1", "y = 2", "evaluation"))
+        broken(text, Mutation("boxes.py", "y = 1", "y = 2", "evaluation"))
 
 
-def test_caught_and_survived_are_told_apart(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+TOY = """
+def double(x):
+    return 2 * x
+
+def label():
+    return "twice"
+"""
+TOY_TESTS = """
+from scalor import toy
+
+
+def test_double():
+    assert toy.double(3) == 6
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository of one file."""
+    (tmp_path / "scalor").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "scalor" / "__init__.py").write_text("")
+    (tmp_path / "scalor" / "toy.py").write_text(TOY)
+    (tmp_path / "tests" / "test_toy.py").write_text(TOY_TESTS)
+    (tmp_path / "tests" / "test_red.py").write_text("def test_red():\n    assert False\n")
+    (tmp_path / "tests" / "test_slow.py").write_text("import time\n\ndef test_slow():\n    time.sleep(60)\n")
+    monkeypatch.setattr(mutations, "ROOT", tmp_path)
+    monkeypatch.setattr(mutations, "COPIED", ("scalor", "tests"))
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    ("old", "new", "tests", "said"),
+    [
+        ("2 * x", "3 * x", "test_toy.py", "caught"),
+        ("def double(x)", "def double(x):::", "test_toy.py", "caught"),  # the file cannot be read
+        ('"twice"', '"thrice"', "test_toy.py", "survived"),
+        ("2 * x", "3 * x", "test_red.py", "not tested"),  # it fails without the breakage, too
+        ("2 * x", "3 * x", "test_gone.py", "not tested"),
+        ("2 * x", "3 * x", "test_slow.py", "too long"),
+    ],
+)
+def test_a_breakage_is_caught_by_a_test_that_passes_without_it(
+    old: str, new: str, tests: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One breakage that its test sees, and one that a test of something else cannot see."""
-    seen = Mutation("__init__.py", '    "track",\n]', "]", "test_api.py::test_nothing_public_is_forgotten")
-    unseen = Mutation("boxes.py", "union > 0, union, 1.0", "union > 0, union, 2.0", "test_signals.py")
-    monkeypatch.setattr(mutations, "MUTATIONS", (seen, unseen))
-    assert main([]) == 0
-    table = capsys.readouterr().out
-    assert "1 of 2 caught" in table
+    monkeypatch.setattr(mutations, "MUTATIONS", (Mutation("toy.py", old, new, tests),))
+    monkeypatch.setattr(mutations, "LONGEST_S", 8)
+    assert main([]) == (said == "not tested")
+    printed = capsys.readouterr().out
+    assert f"{old} -> {new}  {said}" in printed
+    assert f"{int(said == 'caught')} of 1 caught" in printed
+    assert ("tests/test_toy.py" in printed) == (said == "caught")
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_json_holds_every_row_and_where_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Mutation("toy.py", "2 * x", "3 * x", "test_toy.py")
+    monkeypatch.setattr(mutations, "MUTATIONS", (one,))
+    assert main(["--json", str(tmp_path / "said.json")]) == 0
+    said = json.loads((tmp_path / "said.json").read_text())
+    assert said["results"] == {"caught": 1}
+    assert [(row["mutation"], row["by"]) for row in said["rows"]] == [(one.name, "tests/test_toy.py::test_double")]
+    assert {"command", "commit", "date", "hardware"} <= set(said)
