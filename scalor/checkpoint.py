@@ -25,7 +25,7 @@ from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from scalor import systems
-from scalor.config import Config, SceneConfig, SystemConfig
+from scalor.config import Config, SceneConfig, SystemConfig, missing_settings
 from scalor.errors import InputError
 from scalor.nn.interface import Model, Tracker
 from scalor.provenance import command_line, commit, today
@@ -70,6 +70,8 @@ def unpack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 FORMAT = "scalor-1"
 MODEL_FILE, RESUME_FILE = "model.safetensors", "resume.safetensors"
+MISSING = "settings_not_recorded"
+"""Key of the provenance that lists the settings that a copy of older weights does not record."""
 STATE = "training/"
 """Prefix of the names of the tensors that hold training state, such as the optimiser's."""
 WEIGHTS = Path(__file__).parent / "weights"
@@ -83,6 +85,8 @@ class Checkpoint:
     config: Config[Any]
     provenance: dict[str, Any]
     tensors: dict[str, Tensor]
+    missing: tuple[str, ...] = ()
+    """Settings that the file does not record, because it is older than they are; `config` has their defaults."""
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -150,8 +154,11 @@ def read(path: Path) -> Checkpoint:
             "give a file that `scalor train` made."
         )
     try:
-        config = config_from_dict(json.loads(header["config"]))
-        return Checkpoint(config, dict(json.loads(header["provenance"])), unpack(stored))
+        table = json.loads(header["config"])
+        config = config_from_dict(table)
+        origin = dict(json.loads(header["provenance"]))
+        missing = (*missing_settings(config, table), *origin.pop(MISSING, ()))
+        return Checkpoint(config, origin, unpack(stored), missing)
     except InputError as error:
         raise InputError(f"checkpoint {path} has a config that does not fit this version: {error}") from error
     except (KeyError, ValueError, TypeError) as error:
@@ -242,7 +249,8 @@ def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = N
 def save_packed(weights: str | Path, path: str | Path) -> None:
     """Write a small copy of a model's weights (see `scalor.checkpoint`), with the same config and provenance."""
     found = read(find(weights))
-    write(Path(path), pack(found.weights), found.config, found.provenance)
+    missing = {MISSING: found.missing} if found.missing else {}
+    write(Path(path), pack(found.weights), found.config, {**found.provenance, **missing})
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Any:

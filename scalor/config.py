@@ -17,6 +17,8 @@ from scalor.settings import Settings, setting
 
 FPS = 10
 """Frames per second assumed for images and arrays, which store no times."""
+SCENE_VERSION = 1
+"""Version of the code that makes scenes. It changes whenever equal settings give other frames or another truth."""
 MOST_SLOTS, WIDEST = 100_000, 65_536
 """Largest number of objects, and largest vector or side in pixels, that fit into memory at all."""
 
@@ -135,6 +137,9 @@ class SceneConfig(Settings):
     """A family of clips: synthetic with known ground truth, or cut out of a video."""
 
     section: ClassVar[str] = "scene"
+    version: int = setting(
+        SCENE_VERSION, "version of the code that makes these scenes; only the last one is there", ge=1, le=SCENE_VERSION
+    )
     kind: str = setting(
         "shapes",
         "what moves: shapes, mnist, composed (all kinds of things), replay, station, footage",
@@ -193,9 +198,16 @@ class TrainConfig(Settings):
     steps: int = setting(10_000, "optimiser steps", ge=1)
     batch: int = setting(16, "clips in a step", ge=1)
     learning_rate: float = setting(5e-4, "Adam's step size", gt=0)
+    betas: tuple[float, float] = setting(
+        (0.9, 0.999), "Adam's decay rates of the mean and of the mean square of the gradient", ge=0, lt=1
+    )
+    epsilon: float = setting(1e-8, "Adam's epsilon, which keeps it from dividing by zero", gt=0)
     cooldown: int = setting(0, "last steps, over which the step size falls to zero", ge=0)
     clip_norm: float = setting(1.0, "largest norm of the gradient", gt=0)
     clip_usual: float = setting(0.0, "largest norm of the gradient, times the usual one; 0: any", gt=1, also=0)
+    clip_usual_rate: float = setting(
+        0.02, "weight of the newest norm in the usual one, a moving average (geometric)", gt=0, le=1
+    )
     clip_object: float = setting(
         0.0,
         "largest gradient that an object's place or latents get from later frames, times the usual one; 0: any",
@@ -291,4 +303,19 @@ class Config(Generic[M_co]):
         return self.model.system
 
     def to_dict(self) -> dict[str, Any]:
+        """Return all settings as a table of plain values, such as a checkpoint records."""
         return {"system": self.system, **dataclasses.asdict(self)}
+
+
+def missing_settings(config: Config[Any], table: dict[str, Any]) -> tuple[str, ...]:
+    """Return the settings of a config that the table it was made from does not record, such as `train.epsilon`.
+
+    Older versions of SCALOR had fewer settings. What was a constant of the code then is not recorded, and loading such
+    a table gives these settings their present defaults. The model may have been trained with other values.
+    """
+    return tuple(
+        f"{section.name}.{field.name}"
+        for section in dataclasses.fields(config)
+        for field in dataclasses.fields(getattr(config, section.name))
+        if field.name not in table.get(section.name, {})
+    )

@@ -69,3 +69,13 @@ def test_a_packed_model_is_a_quarter_as_large_and_draws_the_same(tmp_path: Path)
     code = torch.randn(1, 5, config.model.what_dim)
     drawn, again = (scalor.load(file).appearance.draw(code).colour for file in (whole, small))
     assert drawn.detach().numpy() == pytest.approx(again.detach().numpy(), abs=0.02)
+
+
+def test_a_packed_copy_still_tells_which_settings_the_original_does_not_record(tmp_path: Path) -> None:
+    original = checkpoint.read(checkpoint.find("pets"))
+    assert "train.epsilon" in original.missing
+    checkpoint.save_packed("pets", tmp_path / "small.safetensors")
+    assert checkpoint.read(tmp_path / "small.safetensors").missing == original.missing
+    checkpoint.save_packed(tmp_path / "small.safetensors", tmp_path / "again.safetensors")
+    again = checkpoint.read(tmp_path / "again.safetensors")
+    assert (again.missing, again.provenance) == (original.missing, original.provenance)

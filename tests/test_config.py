@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import scalor
-from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
+from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig, missing_settings
 from scalor.errors import InputError
 from scalor.presets import PRESETS
 from scalor.settings import convert
@@ -117,6 +117,16 @@ def test_a_missing_field_takes_its_default_so_that_old_checkpoints_load() -> Non
     values: dict[str, Any] = Config().to_dict()
     del values["model"]["slots"], values["scene"]
     assert config_from_dict(values) == Config()
+
+
+def test_settings_that_an_old_table_does_not_record_are_named() -> None:
+    table: dict[str, Any] = Config().to_dict()
+    assert missing_settings(Config(), table) == ()
+    del table["model"]["slots"], table["train"]["epsilon"], table["test"]
+    found = missing_settings(config_from_dict(table), table)
+    assert found[0] == "model.slots"
+    assert found[-1] == "train.epsilon"
+    assert set(found[1:-1]) == {f"test.{field.name}" for field in fields(SceneConfig)}
 
 
 def test_whole_numbers_are_taken_where_a_number_is_wanted() -> None:

@@ -16,6 +16,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         "parameters": sum(tensor.numel() for tensor in found.weights.values()),
         "provenance": found.provenance,
         "config": found.config.to_dict(),
+        "settings_not_recorded": found.missing,
     }
     if arguments.json:
         print_json(document)
@@ -23,6 +24,8 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     print(f"{path}: {document['parameters']:,} parameters, {document['bytes']:,} bytes")
     for name, value in found.provenance.items():
         print(f"{name:<12} {value}")
+    if found.missing:
+        print(f"{'not recorded':<12} {', '.join(found.missing)}: settings newer than this file, taken as the defaults")
     model = found.config.model
     print(f"{'system':<12} {model.system}")
     if not isinstance(model, ModelConfig):

@@ -15,9 +15,9 @@ import torch
 from tqdm import tqdm
 
 from scalor import checkpoint, systems
-from scalor.config import Config, SystemConfig, TrainConfig
+from scalor.config import SCENE_VERSION, Config, SystemConfig, TrainConfig
 from scalor.data.scenes import Scenes
-from scalor.errors import InputError
+from scalor.errors import InputError, require
 from scalor.evaluation import report
 from scalor.files import stop_signals
 from scalor.nn.interface import Model
@@ -167,6 +167,12 @@ class Run(NamedTuple):
 def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Clock", side_by_side: int) -> Run:
     """Build the model and everything else a run needs; with `resume`, load its saved state."""
     config, folder = job.config, job.folder
+    require(
+        config.scene.version == SCENE_VERSION,
+        "scene.version",
+        config.scene.version,
+        f"this version of scalor makes scenes of version {SCENE_VERSION} only, so set it to that",
+    )
     torch.manual_seed(config.train.seed)  # here, so that the weights do not depend on the runs prepared before
     model = systems.build(config.model).to(device)
     if config.train.start:

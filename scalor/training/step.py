@@ -63,10 +63,6 @@ def progress(step: int, steps: int) -> float:
     return min(1.0, step / steps) if steps else 1.0
 
 
-NORM_EMA_RATE = 0.02
-"""Weight of the newest gradient norm in the usual norm, an exponential moving average (geometric)."""
-
-
 class TrainingStep:
     """A callable training step.
 
@@ -77,7 +73,12 @@ class TrainingStep:
         self.config, self.model, self.scenes, self.device = config, model, scenes, device
         self.learning_rate = torch.zeros((), device=device)
         self.optimizer = torch.optim.Adam(
-            model.parameters(), lr=self.learning_rate, fused=True, capturable=device.type == "cuda"
+            model.parameters(),
+            lr=self.learning_rate,
+            betas=config.train.betas,
+            eps=config.train.epsilon,
+            fused=True,
+            capturable=device.type == "cuda",
         )
         self.random = torch.Generator(device)
         self.within_batch = torch.arange(config.train.batch, device=device)
@@ -200,7 +201,7 @@ class TrainingStep:
         Norms that are not finite are ignored.
         """
         usual = torch.where(self.usual_norm > 0, self.usual_norm, norm)
-        usual = usual * (norm / usual) ** NORM_EMA_RATE
+        usual = usual * (norm / usual) ** self.config.train.clip_usual_rate
         self.usual_norm.copy_(torch.where(usual.isfinite(), usual, self.usual_norm))
 
     def update(self, skipped: Tensor) -> None:

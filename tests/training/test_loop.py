@@ -83,6 +83,28 @@ def test_the_same_seed_gives_the_same_log_and_another_does_not(whole: Path, tmp_
 # Folders ----------------------------------------------------------------------------------------------
 
 
+def test_every_setting_of_the_optimiser_changes_what_is_learned(tmp_path: Path) -> None:
+    start: dict[str, Any] = {
+        "clip_norm": 1e6,
+        "clip_usual": 1.01,
+        "betas": (0.9, 0.999),
+        "epsilon": 1e-8,
+        "clip_usual_rate": 0.02,
+    }
+    changes = {"clip_usual": 9.0, "betas": (0.8, 0.999), "epsilon": 1e-4, "clip_usual_rate": 0.9}
+    ends = set()
+    for name, value in [("clip_usual", 1.01), *changes.items()]:
+        run(tiny(6, **{**start, name: value}), tmp_path / f"{name}{value}")
+        ends.add(log_of(tmp_path / f"{name}{value}")[-1]["elbo"])
+    assert len(ends) == 1 + len(changes)
+
+
+def test_scenes_of_another_version_are_not_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "SCENE_VERSION", 2)
+    with pytest.raises(InputError, match=r"^scene\.version is 1: .* version 2 only"):
+        run(tiny(), tmp_path)
+
+
 @pytest.mark.parametrize("resume", [True, False])
 def test_weights_that_cannot_be_gone_on_from_are_not_overwritten(whole: Path, tmp_path: Path, resume: bool) -> None:
     shutil.copy(whole / checkpoint.MODEL_FILE, tmp_path)
