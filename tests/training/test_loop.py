@@ -83,20 +83,12 @@ def test_the_same_seed_gives_the_same_log_and_another_does_not(whole: Path, tmp_
 # Folders ----------------------------------------------------------------------------------------------
 
 
-def test_every_setting_of_the_optimiser_changes_what_is_learned(tmp_path: Path) -> None:
-    start: dict[str, Any] = {
-        "clip_norm": 1e6,
-        "clip_usual": 1.01,
-        "betas": (0.9, 0.999),
-        "epsilon": 1e-8,
-        "clip_usual_rate": 0.02,
-    }
-    changes = {"clip_usual": 9.0, "betas": (0.8, 0.999), "epsilon": 1e-4, "clip_usual_rate": 0.9}
-    ends = set()
-    for name, value in [("clip_usual", 1.01), *changes.items()]:
-        run(tiny(6, **{**start, name: value}), tmp_path / f"{name}{value}")
-        ends.add(log_of(tmp_path / f"{name}{value}")[-1]["elbo"])
-    assert len(ends) == 1 + len(changes)
+@pytest.mark.parametrize("change", [{"betas": (0.8, 0.999)}, {"betas": (0.9, 0.99)}, {"epsilon": 1e-4}], ids=str)
+def test_every_setting_of_adam_changes_what_is_learned(change: dict[str, Any], whole: Path, tmp_path: Path) -> None:
+    run(tiny(6, **change), tmp_path)
+    changed, plain = ([line["elbo"] for line in log_of(folder)] for folder in (tmp_path, whole))
+    assert changed[0] == plain[0]
+    assert changed[-1] != plain[-1]
 
 
 def test_scenes_of_another_version_are_not_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

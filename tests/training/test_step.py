@@ -202,7 +202,7 @@ def first_moments(step: TrainingStep) -> list[Tensor]:
 
 
 def test_what_is_usual_is_learned_from_the_first_gradient_and_never_from_one_that_is_not_finite() -> None:
-    step = make_step(broken={1}, config=tiny(clip_norm=1e9))
+    step = make_step(broken={1}, config=tiny(clip_norm=1e9, clip_usual_rate=0.3))
     first = take(step, 0)["gradient_norm"]
     torch.testing.assert_close(float(step.usual_norm), first)
     take(step, 1)
@@ -212,4 +212,4 @@ def test_what_is_usual_is_learned_from_the_first_gradient_and_never_from_one_tha
     hook.remove()
     torch.testing.assert_close(float(step.usual_norm), first)
     second = take(step, 3)["gradient_norm"]
-    torch.testing.assert_close(float(step.usual_norm), first**0.98 * second**0.02)
+    torch.testing.assert_close(float(step.usual_norm), first**0.7 * second**0.3)
