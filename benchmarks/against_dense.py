@@ -127,12 +127,12 @@ class DenseStep:
 
     def __call__(self) -> None:
         batch = self.config.train.batch
-        video = self.scenes.clips(next(self.numbers) * batch, batch, self.now.length).frames
+        video = self.scenes.clips(next(self.numbers) * batch, batch, self.now.length).observation
         with precision(self.plan):
             estimator = Relaxed(self.now.temperature)
             bound = dense.elbo(self.model, video, estimator, self.now.presence_prior, self.proposals)
         self.optimizer.zero_grad()
-        (-bound.terms.elbo.mean() / video[0].numel()).backward()
+        (-bound.terms.elbo.mean() / video.values_per_clip).backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
         self.optimizer.step()
         self.live = bound.objects

@@ -29,6 +29,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import affine_grid, celu, grid_sample
 
+from scalor.data.observation import Observation
 from scalor.model.costs import Costs
 from scalor.model.decoders import MASK_THRESHOLD, Sprite
 from scalor.model.discovery import EXPLAINED_MASK, Proposals
@@ -82,19 +83,19 @@ class Bound(NamedTuple):
 
 def elbo(
     model: SCALOR,
-    video: Float[Tensor, "B T 3 H W"],
+    video: Observation,
     estimator: Estimator,
     presence_prior: float | Tensor = PRESENCE_PRIOR,
     proposals: int | None = None,
 ) -> Bound:
     """What `model.elbo` computes, frame by frame; with a close look at `proposals` cells of every frame, if given."""
-    clips, frame = len(video), (video.shape[-2], video.shape[-1])
+    clips, like = len(video), video.image
     # The public code, too, encodes all frames before its loop over time.
-    views, _ = model.look(video.transpose(0, 1), model.no_memory(clips, frame, video))
-    scene = nothing_seen(model, clips, video)
-    behind = model.background.empty(clips, video) if model.background else None
-    likelihood, kl_background = video.new_zeros(clips), video.new_zeros(clips)
-    discovered, propagated = (Costs(*video.new_zeros(4, clips)) for _ in range(2))
+    views, _ = model.look(video.time_first(), model.no_memory(clips, video.size, like))
+    scene = nothing_seen(model, clips, like)
+    behind = model.background.empty(clips, like) if model.background else None
+    likelihood, kl_background = like.new_zeros(clips), like.new_zeros(clips)
+    discovered, propagated = (Costs(*like.new_zeros(4, clips)) for _ in range(2))
     alive = 0
     for t, view in enumerate(views):
         now = estimator.at(t)
@@ -118,13 +119,13 @@ def elbo(
 
 
 @torch.no_grad()
-def watch(model: SCALOR, images: Iterable[Float[Tensor, "B 3 H W"]]) -> Iterator[SceneState]:
+def watch(model: SCALOR, images: Iterable[Observation]) -> Iterator[SceneState]:
     """What tracking does, frame by frame, with posterior modes."""
     scene = memory = None
     for image in images:
         if scene is None or memory is None:
-            scene = nothing_seen(model, len(image), image)
-            memory = model.no_memory(len(image), (image.shape[-2], image.shape[-1]), image)
+            scene = nothing_seen(model, len(image), image.image)
+            memory = model.no_memory(len(image), image.size, image.image)
         (view,), memory = model.look(image[None], memory)
         scene = follow(model, scene, view, Mode()).after
         yield scene.state

@@ -97,7 +97,7 @@ def real(name: str, chosen_on: bool, folder: Path) -> Film:
 def shapes(preset: str, chosen_on: bool, clip: int, frames: int = 60) -> Film:
     """Flat shapes on black."""
     made = Scenes(get_preset(preset).test, 0, "test").clips(clip, 1, frames)
-    pictures = (made.colours[0].permute(0, 2, 3, 1) * 255).round().byte().numpy()
+    pictures = (made.frames[0].permute(0, 2, 3, 1) * 255).round().byte().numpy()
     truth = made.truth
     there = (truth.id[0] >= 0) & (truth.visible[0] > 0)
     frame, slot = (part.numpy() for part in torch.nonzero(there, as_tuple=True))

@@ -132,7 +132,7 @@ def by_hand(plan: Plan, precision: str, compile: bool = False) -> Outcome:
     step.temperature.fill_(now.temperature)
     step.presence_prior.fill_(now.presence_prior)
     step.count_clips(1)
-    video = step.scenes.clips(step.index, length=now.length).frames
+    video = step.scenes.clips(step.index, length=now.length).observation
     with full_float32():
         step.run(Batch(video, None), step.draw_noise(1, now), now, learn=False)
     return outcome_of(step)
@@ -142,7 +142,7 @@ def by_modes(plan: Plan, yardstick: bool) -> Outcome:
     """Without noise, and without rejection, whose rule is the yardstick's own."""
     config = training_config(plan, "shapes-md")
     model = subjects.make(replace(config.model, rejection=False), plan.where, plan.seed).model
-    video = Scenes(config.scene, plan.seed, "train", plan.where).clips(0, min(4, plan.batch), plan.length).frames
+    video = Scenes(config.scene, plan.seed, "train", plan.where).clips(0, min(4, plan.batch), plan.length).observation
     with full_float32():
         bound = dense.elbo(model, video, Mode()) if yardstick else model.elbo(video, Mode())
         elbo = bound.terms.elbo.mean()

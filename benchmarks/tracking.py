@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from benchmarks import dense, subjects
 from benchmarks.plan import Plan, crowd_config, training_config
 from benchmarks.timing import Memory, clean_up, seconds
 from benchmarks.training import by
 from scalor.config import Config, SceneConfig
+from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.model.scalor import SCALOR
 from scalor.tracks import Tracks
@@ -93,7 +93,7 @@ def scenes(plan: Plan) -> list[SceneRow]:
     clean_up(plan.where)
     model, weights = subjects.make(config.model, plan.where, plan.seed)
     model.eval()
-    took, live = time_stream(model, clips(config.test, plan, 1)[0].cpu())
+    took, live = time_stream(model, clips(config.test, plan, 1)[0].to("cpu"))
     rows = [SceneRow("shapes-md", 1, live, 1e3 * took, 1 / took, weights)]
     many = time_together(model, config.test, plan)
     with quiet():
@@ -102,12 +102,12 @@ def scenes(plan: Plan) -> list[SceneRow]:
     return [*rows, SceneRow("shapes-md", plan.together, live, 1e3 * many, 1 / many, weights)]
 
 
-def time_stream(model: SCALOR, frames: Tensor) -> tuple[float, float]:
+def time_stream(model: SCALOR, frames: Observation) -> tuple[float, float]:
     """Seconds a frame of one stream, and the number of tracks in it."""
     times, live = [], []
     with quiet():
-        stream: Iterator[Tracks] = model.stream(iter(frames))
-        for _ in frames:
+        stream: Iterator[Tracks] = model.stream(frames.unbind())
+        for _ in range(len(frames)):
             start = time.perf_counter()
             tracks = next(stream)
             times.append(time.perf_counter() - start)
@@ -124,15 +124,15 @@ def time_together(model: SCALOR, scene: SceneConfig, plan: Plan) -> float:
     return statistics.median(times[len(times) // 2 :]) / plan.together
 
 
-def time_dense(model: SCALOR, video: Tensor, plan: Plan) -> float:
+def time_dense(model: SCALOR, video: Observation, plan: Plan) -> float:
     """Seconds a frame of the yardstick's stream, after the first frames."""
     states = dense.watch(model, video[:, :8].unbind(1))
-    times = [seconds(lambda: next(states), plan.where) for _ in range(min(8, video.shape[1]))]
+    times = [seconds(lambda: next(states), plan.where) for _ in range(min(8, video.image.shape[1]))]
     return statistics.median(times[len(times) // 2 :])
 
 
-def clips(scene: SceneConfig, plan: Plan, count: int) -> Tensor:
-    return Scenes(scene, plan.seed, "test", plan.where).clips(0, count, plan.frames).frames
+def clips(scene: SceneConfig, plan: Plan, count: int) -> Observation:
+    return Scenes(scene, plan.seed, "test", plan.where).clips(0, count, plan.frames).observation
 
 
 def quiet() -> warnings.catch_warnings:

@@ -13,12 +13,8 @@ FLAT: Perspective = (1.0, 1.0)
 """No perspective: the same object size at every row."""
 MIN_SIZE, MAX_SIZE = 0.4, 3.0
 """Smallest and largest object size at any row, as multiples of the typical object size."""
-RULER_SCALE = 4.0
-"""Object size at which the ruler channel of a frame is 1, as a multiple of the typical object size.
-
-The ruler channel holds the object size expected at each row. It is divided by this number because the values of all
-channels lie between 0 and 1.
-"""
+MAX_RULER = 4.0
+"""Largest object size at any row of an enlarged clip, as a multiple of the typical object size."""
 
 
 def centre_distances(true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]) -> Float[np.ndarray, "N M"]:

@@ -99,15 +99,6 @@ class ModelConfig(Settings):
         )
 
     @property
-    def channels(self) -> int:
-        """Number of channels of an input frame.
-
-        3 for the colours. 7 for a still camera: the colours, the colours of the background, and a ruler (the object
-        size expected at each row).
-        """
-        return 7 if self.still else 3
-
-    @property
     def seen_channels(self) -> int:
         """Number of channels that the networks take.
 

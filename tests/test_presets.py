@@ -7,6 +7,7 @@ import torch
 
 from scalor import systems
 from scalor.config import Config, ModelConfig, SystemConfig
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Noise, Relaxed
@@ -48,8 +49,10 @@ def test_a_preset_has_room_for_its_objects(name: str) -> None:
 @pytest.mark.parametrize("model", MODELS, ids=MODELS.values())
 def test_every_distinct_model_takes_a_training_step(model: ModelConfig) -> None:
     torch.manual_seed(0)
-    network = SCALOR(model)
-    bound = network.elbo(torch.rand(1, 2, model.channels, *model.frame), Relaxed(1.0), presence_prior=0.1)
+    network, image = SCALOR(model), torch.rand(1, 2, 3, *model.frame)
+    still = (torch.rand_like(image), torch.ones_like(image[:, :, 0, :, 0])) if model.still else ()
+    video = Observation(image, *still)
+    bound = network.elbo(video, Relaxed(1.0), presence_prior=0.1)
     (-bound.terms.elbo.mean()).backward()
     assert torch.isfinite(bound.terms.elbo).all()
     for name, parameter in network.named_parameters():
@@ -64,7 +67,7 @@ def test_every_distinct_model_of_another_system_takes_a_training_step(model: Sys
     normals, uniforms = network.noise_per_frame(model.frame)
     noise = Noise(torch.randn(2, 1, normals), torch.rand(2, 1, uniforms))
     now = Annealed(torch.tensor(1.0), torch.tensor(0.1), cut_gradients=False)
-    bound = network.bound(torch.rand(1, 2, 3, *model.frame), noise, now)
+    bound = network.bound(Observation(torch.rand(1, 2, 3, *model.frame)), noise, now)
     (-bound.elbo.mean()).backward()
     assert set(bound.numbers) == set(network.reported)
     for name, parameter in network.named_parameters():

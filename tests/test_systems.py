@@ -16,6 +16,7 @@ from scalor import InputError, checkpoint, systems
 from scalor.cli.main import main
 from scalor.config import ModelConfig, SceneConfig
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation, check_frames
 from scalor.evaluation.report import evaluate
 from scalor.kernels import forced
 from scalor.nn.distributions import Estimator, Noise
@@ -146,25 +147,23 @@ class Toy(Model):
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         return 2, 1
 
-    def bound(self, video: Tensor, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
-        assert noise.normals.shape == (*video.shape[:2][::-1], 2)
-        assert noise.uniforms.shape == (*video.shape[:2][::-1], 1)
-        elbo = -(video - self.grey).square().sum((1, 2, 3, 4))
+    def bound(self, video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
+        image = video.image
+        assert noise.normals.shape == (*image.shape[:2][::-1], 2)
+        assert noise.uniforms.shape == (*image.shape[:2][::-1], 1)
+        elbo = -(image - self.grey).square().sum((1, 2, 3, 4))
         return Bound(elbo, {"brightness": self.grey.expand(len(video))})
 
     def reconstruct(self, frames: object) -> ToyFilm:
-        assert isinstance(frames, Tensor)
-        return ToyFilm(torch.zeros_like(frames) + self.grey.detach())
+        return ToyFilm(torch.zeros_like(check_frames(frames, (1, 1))) + self.grey.detach())
 
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
     ) -> ToyFilm:
-        assert isinstance(frames, Tensor)
-        return self.reconstruct(frames[:, :1].expand(-1, observe + horizon, -1, -1, -1))
+        return self.reconstruct(check_frames(frames, (1, 1))[:, :1].expand(-1, observe + horizon, -1, -1, -1))
 
     def log_likelihood(self, frames: object, samples: int = 10) -> Tensor:
-        assert isinstance(frames, Tensor)
-        return torch.zeros(len(frames))
+        return torch.zeros(len(check_frames(frames, (1, 1))))
 
 
 @pytest.fixture
@@ -213,7 +212,7 @@ def test_a_training_step_looks_at_no_value(name: str) -> None:
         normals, uniforms = model.noise_per_frame((32, 32))
         noise = Noise(torch.empty(3, 2, normals), torch.empty(3, 2, uniforms))
         now = Annealed(torch.empty(()), torch.empty(()), cut_gradients=False)
-        bound = model.bound(torch.empty(2, 3, 3, 32, 32), noise, now)
+        bound = model.bound(Observation(torch.empty(2, 3, 3, 32, 32)), noise, now)
         bound.elbo.mean().backward()
         assert bound.elbo.shape == (2,)
 
@@ -229,7 +228,7 @@ def test_a_bound_is_a_function_of_video_noise_and_annealed_values(name: str) -> 
         torch.manual_seed(seed)
         noise = Noise(torch.randn(3, 2, normals), torch.rand(3, 2, uniforms))
         torch.manual_seed(99)
-        found = model.bound(frames, noise, NOW)
+        found = model.bound(Observation(frames), noise, NOW)
         assert set(found.numbers) == set(model.reported)
         assert all(value.shape == (2,) for value in found.numbers.values())
         return found.elbo

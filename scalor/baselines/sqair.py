@@ -44,12 +44,12 @@ from torch import Tensor, nn
 
 from scalor.baselines.vimco import importance_weighted_bound, vimco_surrogate
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation, check_frames, check_image
 from scalor.errors import InputError, require
 from scalor.kernels import crop, paste
 from scalor.model.compiled import follow_frames
 from scalor.model.elbo import pixel_log_likelihood
 from scalor.model.encoders import shrinking_stack
-from scalor.model.frames import check_frame, check_frames
 from scalor.model.geometry import tight_box
 from scalor.model.scalor import Rollout
 from scalor.model.sighting import Sighting, gather_tracks
@@ -671,7 +671,7 @@ class SQAIR(Tracker):
 
     def bound(
         self,
-        video: Float[Tensor, "B T 3 H W"],
+        video: Observation,
         noise: Noise,
         now: Annealed,
         truth: Truth | None = None,
@@ -683,10 +683,11 @@ class SQAIR(Tracker):
         bound of a model without later discoveries. `follow` is a compiled version of `SQAIR.follow` to use instead.
         """
         particles = self.config.particles
-        newcomers = torch.full_like(now.presence_prior, float(video.shape[1] >= self.config.newcomers_from))
+        length = video.image.shape[1]
+        newcomers = torch.full_like(now.presence_prior, float(length >= self.config.newcomers_from))
         chances = Chances(now.presence_prior, self.config.eagerness, newcomers)
-        draws = sampled(noise, video.shape[1], particles)
-        explained = self.explain(video, draws, particles, chances, now.cut_gradients, now.clip_object, follow)
+        draws = sampled(noise, length, particles)
+        explained = self.explain(video.image, draws, particles, chances, now.cut_gradients, now.clip_object, follow)
         return Bound(vimco_surrogate(explained.log_weights, explained.log_choices), explained.numbers)
 
     def compiled_bound(self) -> BoundFunction:
@@ -696,7 +697,7 @@ class SQAIR(Tracker):
         module = SQAIRFollow(self)
         compiled = Compiled(module, module.used())
 
-        def bound(video: Tensor, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
+        def bound(video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
             weights = compiled.weights()
 
             def follow(scene: Scene, view: View, draw: Draw, chances: Chances) -> Seen:
@@ -811,15 +812,15 @@ class SQAIR(Tracker):
     def watch(self, images: Iterable[Tensor], masks: bool) -> Iterator[Sighting]:
         """Yield the most likely objects under the posterior, one frame [B, 3, H, W] at a time."""
 
-        def start(image: Tensor) -> Scene:
-            return self.start(len(image), image)
+        def start(frame: Observation) -> Scene:
+            return self.start(len(frame), frame.image)
 
-        def see(scene: Scene, image: Tensor) -> tuple[Scene, Sighting]:
-            (view,) = self.look(image[None], particles=1)
+        def see(scene: Scene, frame: Observation) -> tuple[Scene, Sighting]:
+            (view,) = self.look(frame.image[None], particles=1)
             scene = self.follow(scene, view, Likely()).scene
             return scene, self.sight(scene, masks)
 
-        return (sighting for _, sighting in follow_frames(start, see, images))
+        return (sighting for _, sighting in follow_frames(start, see, map(Observation, images)))
 
     def sight(self, scene: Scene, masks: bool = False) -> Sighting:
         """Return the sighting of a scene.
@@ -869,7 +870,7 @@ class SQAIR(Tracker):
 
     def receive_frame(self, frame: object) -> Float[Tensor, "1 3 H W"]:
         """Check one frame given by the user and return it on the model's device."""
-        return self.fitting(check_frame(frame, (1, 1))[None])[:, 0]
+        return self.fitting(check_image(frame, (1, 1)).image[None])[:, 0]
 
     def fitting(self, video: Float[Tensor, "B T 3 H W"]) -> Float[Tensor, "B T 3 H W"]:
         """Check that frames have the size the weights are for and return them on the model's device."""

@@ -12,9 +12,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation, check_frames
 from scalor.errors import require
 from scalor.model.elbo import pixel_log_likelihood
-from scalor.model.frames import check_frames
 from scalor.nn.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive
 from scalor.nn.interface import Annealed, Bound, Model
 
@@ -65,10 +65,8 @@ class WholeFrames(Model):
         numbers = {"log_likelihood": log_likelihood, "kl": kl, "squared_error": squared_error / pixels}
         return Bound(log_likelihood - kl, numbers)
 
-    def bound(
-        self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
-    ) -> Bound:
-        return self.elbo(video, Relaxed(now.temperature, noise), now.cut_gradients)
+    def bound(self, video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
+        return self.elbo(video.image, Relaxed(now.temperature, noise), now.cut_gradients)
 
     @torch.no_grad()
     def log_likelihood(self, frames: object, samples: int = 10) -> Float[Tensor, " B"]:

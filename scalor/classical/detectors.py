@@ -18,8 +18,8 @@ from scipy import ndimage
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from scalor.data.observation import check_frames
 from scalor.errors import InputError, require
-from scalor.model.frames import check_frames
 from scalor.tracking.kalman import GATE, PATIENCE, Detections
 from scalor.tracks import Tracks
 

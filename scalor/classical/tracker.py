@@ -23,11 +23,11 @@ from tqdm import tqdm
 from scalor.classical.detectors import DETECTORS, Detector, Picture
 from scalor.classical.motion import MotionDetector
 from scalor.config import SceneConfig
+from scalor.data.observation import check_frames, check_image
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError, require
 from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
 from scalor.evaluation.report import TEST_SEED
-from scalor.model.frames import check_frame, check_frames
 from scalor.still.foreground import ORDINARY, ForegroundTest
 from scalor.still.still_background import StillBackground
 from scalor.tracking.kalman import PATIENCE, Linker, LinkerSettings, TrackStates
@@ -123,13 +123,13 @@ def evaluate(tracker: ClassicalTracker, scene: SceneConfig, clips: int) -> Track
     scenes, counts = Scenes(scene, TEST_SEED, "test"), TrackingCounts()
     for first in tqdm(range(0, clips, BATCH), file=sys.stderr, unit="batch", leave=False):
         clip = scenes.clips(first, min(BATCH, clips - first))
-        counts += count_tracks(tracker.track(clip.colours), clip.truth, scene.size)
+        counts += count_tracks(tracker.track(clip.frames), clip.truth, scene.size)
     return counts.report()
 
 
 def one_frame(frame: object, size: tuple[int, int] | None) -> Picture:
     """Check a frame from the caller and return it as an array. `size` is the height and width of the earlier frames."""
-    picture: np.ndarray = check_frame(frame, cell=(1, 1))[0].cpu().numpy()
+    picture: np.ndarray = check_image(frame, cell=(1, 1)).image[0].cpu().numpy()
     if size is not None and picture.shape[1:] != size:
         raise InputError(
             f"frame has shape {list(picture.shape)}: the background or the frames before are {size[0]}x{size[1]}; "

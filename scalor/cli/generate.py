@@ -8,6 +8,7 @@ import torch
 
 from scalor import checkpoint
 from scalor.cli.text import print_result
+from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         document: dict[str, Any] = {"frames": observe + horizon, "folder": str(folder)}
         return print_result(document, arguments.json, f"imagined {observe + horizon} frames from nothing; see {folder}")
     if arguments.video:
-        frames = torch.from_numpy(read_video(arguments.video))
+        frames = Observation(torch.from_numpy(read_video(arguments.video)))
         if len(frames) < observe:
             raise InputError(
                 f"video {arguments.video} has {len(frames)} frames: --observe {observe} needs at least as many."
@@ -51,9 +52,9 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     else:
         config = checkpoint.read(path).config
         scenes = Scenes(config.test, report.TEST_SEED, "test", next(model.parameters()).device)
-        frames = scenes.clips(arguments.clip, 1, observe + horizon).frames[0]
+        frames = scenes.clips(arguments.clip, 1, observe + horizon).observation[0]
     rollout = model.generate(frames, observe, horizon, discovery_rate=arguments.rate or 0.0)
-    truth = frames[: observe + horizon, :3]
+    truth = frames.image[: observe + horizon]
     show_rollout(folder, rollout, truth if len(truth) == observe + horizon else None, observe)
     document = {"observed": observe, "imagined": horizon, "folder": str(folder)}
     return print_result(document, arguments.json, f"{observe} frames seen, {horizon} imagined; see {folder}")

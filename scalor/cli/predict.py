@@ -13,6 +13,7 @@ from jaxtyping import UInt8
 
 from scalor import checkpoint
 from scalor.cli.text import print_result, provenance_of, selection_from
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR, Rollout
 from scalor.nn.distributions import Mode
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
             raise InputError(f"weights {arguments.weights} are of a {model.config.system}: give weights of a SCALOR.")
         lens = lens_for(view, model.config, config.scene)
         torch.manual_seed(arguments.seed)
-        frames = torch.stack([lens.to_frame(frame.picture) for frame in seen])
+        frames = Observation.stack([lens.to_frame(frame.picture) for frame in seen])
         estimator = None if arguments.sample else Mode()
         rollout = model.generate(frames, len(seen), horizon, estimator=estimator, masks=True)
         for t, frame in enumerate(go_on(seen, rollout, lens, video)):
@@ -105,7 +106,7 @@ def picture(lens: Lens, seen: list[Frame], truth: list[Frame], rollout: Rollout)
     for row in range(len(tracks)):
         labels[tracks.frame[row] - shown.start][tracks.masks[row]] = tracks.id[row]
     scale = max(1, ENLARGED // max(tracks.size))
-    real = [lens.to_frame(frame.picture)[:3] for frame in [*seen[-observed:], *truth[:horizon]]]
+    real = [lens.to_frame(frame.picture).image for frame in [*seen[-observed:], *truth[:horizon]]]
     rows = {
         "imagined": overlay(frames.cpu().numpy(), tracks, scale=scale, labels=False, first=shown.start),
         "picture": to_bytes(frames),

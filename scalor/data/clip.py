@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from scalor.data.observation import Observation
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -30,14 +32,13 @@ class Truth:
 
 @dataclass(frozen=True)
 class Clip:
-    """A batch of clips: frames in [0, 1] and their ground truth."""
+    """A batch of clips: what a model is given, and its ground truth."""
 
-    frames: Float[Tensor, "B T C H W"]
-    """Three colour channels. For a stationary camera four more follow: three colours of the background picture, and a
-    ruler (see `footage.with_still`)."""
+    observation: Observation
+    """[B, T]: images, and for a stationary camera background and ruler."""
     truth: Truth
 
     @property
-    def colours(self) -> Float[Tensor, "B T 3 H W"]:
-        """The three colour channels of the frames."""
-        return self.frames[:, :, :3]
+    def frames(self) -> Float[Tensor, "B T 3 H W"]:
+        """The images, in [0, 1]."""
+        return self.observation.image

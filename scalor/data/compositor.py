@@ -32,6 +32,7 @@ from scalor.data.clip import Clip, Truth
 from scalor.data.footage import with_background
 from scalor.data.hashing import between, fold, key, uniform, whole
 from scalor.data.layers import STEPS, Cast, draw
+from scalor.data.observation import Observation
 from scalor.data.paths import Paths, paths
 from scalor.errors import without_extra
 
@@ -287,21 +288,26 @@ class RecordedClips:
 
     def __init__(self, drawn: Iterator[Clip], seed: int) -> None:
         """Encode and decode the colours of all clips that `drawn` yields, several in parallel."""
-        colours, rest, truths = [], [], []
+        colours, stills, rulers, truths = [], [], [], []
         random = np.random.default_rng(seed)
         with ThreadPoolExecutor() as pool:
             for clip in drawn:
                 count = len(clip.frames)
-                pictures = clip.colours.permute(0, 1, 3, 4, 2).mul(255).round().byte().cpu().numpy()
+                pictures = clip.frames.permute(0, 1, 3, 4, 2).mul(255).round().byte().cpu().numpy()
                 quality, enlarged = random.integers(*QUALITY, count, endpoint=True), random.choice(ENLARGED, count)
                 decoded = list(pool.map(round_trip, pictures, quality.tolist(), enlarged.tolist()))
                 colours.append(torch.from_numpy(np.stack(decoded)).permute(0, 1, 4, 2, 3).contiguous())
-                rest.append(clip.frames[:, :1, 3:])
+                still, ruler = clip.observation.still, clip.observation.ruler
+                assert still is not None
+                assert ruler is not None
+                stills.append(still[:, :1])
+                rulers.append(ruler[:, :1])
                 truths.append(clip.truth)
         device = truths[0].id.device
         self.colours: UInt8[Tensor, "M T 3 H W"] = torch.cat(colours).to(device)
-        self.rest = torch.cat(rest)
-        """Background and ruler channels, which are constant throughout a clip."""
+        # Background and ruler are constant throughout a clip.
+        self.still: Float[Tensor, "M 1 3 H W"] = torch.cat(stills)
+        self.ruler: Float[Tensor, "M 1 H"] = torch.cat(rulers)
         self.truth = {field.name: torch.cat([getattr(one, field.name) for one in truths]) for field in fields(Truth)}
         self.truth["owner"] = self.truth["owner"].short()  # one value per pixel: a quarter of the memory
 
@@ -311,15 +317,22 @@ class RecordedClips:
     def replace(self, clip: Clip, chosen: Bool[Tensor, " B"], number: Int[Tensor, " B"]) -> Clip:
         """Return `clip` with the chosen clips replaced by the bank's clips of these numbers."""
         length = clip.frames.shape[1]
+        still, ruler = clip.observation.still, clip.observation.ruler
+        assert still is not None
+        assert ruler is not None
         colours = self.colours[number, :length].to(clip.frames.dtype) / 255
-        rest = self.rest[number].expand(-1, length, -1, -1, -1)
-        frames = torch.where(chosen[:, None, None, None, None], torch.cat([colours, rest], 2), clip.frames)
+        these = chosen[:, None, None, None, None]
+        observed = Observation(
+            torch.where(these, colours, clip.frames),
+            torch.where(these, self.still[number], still),
+            torch.where(chosen[:, None, None], self.ruler[number], ruler),
+        )
         truth = {}
         for name, bank in self.truth.items():
             ours, theirs = bank[number], getattr(clip.truth, name)
             ours = (ours if name == "order" else ours[:, :length]).to(theirs.dtype)
             truth[name] = torch.where(chosen.view(-1, *[1] * (theirs.ndim - 1)), ours, theirs)
-        return Clip(frames, Truth(**truth))
+        return Clip(observed, Truth(**truth))
 
 
 def round_trip(pictures: Pictures, quality: int, enlarged: int = 1) -> Pictures:

@@ -18,10 +18,11 @@ import torch
 from jaxtyping import Float, Int, Int16, UInt8
 from torch import Tensor
 
-from scalor.boxes import RULER_SCALE, sizes_at
+from scalor.boxes import MAX_RULER, sizes_at
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.hashing import between, key, uniform, whole
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 
 ANYWHERE_SHARE = 0.25
@@ -171,8 +172,8 @@ class Footage:
         seen = between_pixels(self.frames, t, y, x)  # [B, T, 3, h, w]
         still = between_pixels(self.stills, self.video[cut.first][:, None, None, None, None], y, x)
         sizes = cut.zoom[:, None] * self.sizes[cut.y.long().clamp(0, len(self.sizes) - 1)]
-        frames = with_background(seen / 255, still / 255, sizes)
-        return Clip(frames, empty_truth(seen) if self.labels is None else self.truth(cut, length))
+        observed = with_background(seen / 255, still / 255, sizes)
+        return Clip(observed, empty_truth(seen) if self.labels is None else self.truth(cut, length))
 
     def truth(self, cut: "Cut", length: int) -> Truth:
         """Return the labels of clips, in the clips' own coordinates."""
@@ -230,16 +231,16 @@ def with_background(
     frames: Float[Tensor, "B T 3 h w"],
     still: Float[Tensor, "B 1 3 h w"],
     sizes: Float[Tensor, "B h"] | None = None,
-) -> Float[Tensor, "B T 7 h w"]:
-    """Append the background picture and a ruler to frames, as models for a stationary camera expect them.
+) -> Observation:
+    """Return frames with their background and a ruler, as models for a stationary camera expect them.
 
-    The ruler is one channel with the size of an object at each row, divided by RULER_SCALE and at most 1. `sizes` are
-    in units of a typical object's size; None means 1 in every row.
+    `sizes` are those of an object at each row, in multiples of a typical object's size; None means 1 in every row. The
+    ruler is at most `MAX_RULER`.
     """
-    ruler = torch.full_like(frames[:, :, :1], 1 / RULER_SCALE)
+    ruler = torch.ones_like(frames[:, :, 0, :, 0])
     if sizes is not None:
-        ruler = (sizes / RULER_SCALE).clamp(max=1)[:, None, None, :, None].expand_as(ruler)
-    return torch.cat([frames, still.expand_as(frames), ruler], 2)
+        ruler = sizes.clamp(max=MAX_RULER)[:, None].expand_as(ruler)
+    return Observation(frames, still.expand_as(frames), ruler)
 
 
 class Cut(NamedTuple):

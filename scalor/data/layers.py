@@ -19,6 +19,7 @@ from torch import Tensor
 
 from scalor.data.clip import Clip, Truth
 from scalor.data.hashing import between, fold, uniform
+from scalor.data.observation import Observation
 
 WAVES = 3
 # Numbers of draws and the key of a part, see `hashing`.
@@ -145,7 +146,7 @@ def draw(cast: Cast, frame: tuple[int, int], background: Float[Tensor, "B T 3 H 
         order=order.T,
         owner=layers.heaviest.view(shape),
     )
-    return Clip(frames.clamp_(0, 1), truth)
+    return Clip(Observation(frames.clamp_(0, 1)), truth)
 
 
 def compose(

@@ -33,6 +33,7 @@ from scalor.data.clip import Clip
 from scalor.data.footage import empty_truth, with_background
 from scalor.data.hashing import between, fold, key, whole
 from scalor.data.layers import STEPS, Cast, draw
+from scalor.data.observation import Observation
 from scalor.data.walkers import HEAD, REACH, half_width, walk
 from scalor.errors import InputError, require
 from scalor.files import replacing
@@ -113,7 +114,7 @@ class Replay:
         shown = self.show(window, self.start[window] * KEY + whole(clip, START, KEY), length)
         if self.stills is None:
             return shown
-        return replace(shown, frames=with_background(shown.frames, self.stills[self.place[window]][:, None]))
+        return replace(shown, observation=with_background(shown.frames, self.stills[self.place[window]][:, None]))
 
     @torch.no_grad()
     def medians(self) -> Float[Tensor, "P 3 side side"]:
@@ -328,7 +329,7 @@ class Station:
         first = whole(clip, FIRST, self.starts)[:, None]
         seen = self.squares[first + torch.arange(length, device=index.device), whole(clip, PLACE, len(PLACES))[:, None]]
         frames = seen.float() / 255
-        return Clip(frames, empty_truth(frames))
+        return Clip(Observation(frames), empty_truth(frames))
 
 
 def kept_squares(side: int) -> UInt8[np.ndarray, "N P 3 side side"]:

@@ -122,12 +122,12 @@ def evaluate(
     forecast = ForecastSums(observe)
     for clip in test_clips(model, config, clips, batch, quiet):
         if isinstance(model, Tracker):
-            tracked = model.reconstruct(clip.frames)
+            tracked = model.reconstruct(clip.observation)
             counts += count_tracks(tracked.tracks, clip.truth, config.test.size)
             pictures = tracked.frames
         else:
-            pictures = model.reconstruct(clip.frames).frames
-        squared += float((pictures - clip.colours).square().mean((1, 2, 3, 4)).sum())
+            pictures = model.reconstruct(clip.observation).frames
+        squared += float((pictures - clip.frames).square().mean((1, 2, 3, 4)).sum())
         if nll_samples:
             nats -= float(log_likelihood(model, config, clip, nll_samples).sum())
         if config.test.length > observe:
@@ -146,8 +146,8 @@ def evaluate(
 def log_likelihood(model: Model, config: Config[SystemConfig], clip: Clip, samples: int) -> Float[Tensor, " B"]:
     """Return the importance-weighted bound on the log-likelihood of each clip, in nats."""
     if isinstance(model, Tracker):
-        return model.log_likelihood(clip.frames, samples, config.train.presence_prior[1])
-    return model.log_likelihood(clip.frames, samples)
+        return model.log_likelihood(clip.observation, samples, config.train.presence_prior[1])
+    return model.log_likelihood(clip.observation, samples)
 
 
 def test_clips(model: Model, config: Config[SystemConfig], clips: int, batch: int, quiet: bool) -> Iterator[Clip]:
@@ -170,20 +170,20 @@ class ForecastSums:
         """Forecast a batch of clips with the model and add all errors. `size` is that of an object in pixels."""
         horizon = clip.frames.shape[1] - self.observe
         if isinstance(model, Tracker):
-            rollout = model.generate(clip.frames, self.observe, horizon, estimator=Mode())
+            rollout = model.generate(clip.observation, self.observe, horizon, estimator=Mode())
             self.add_centres(rollout.tracks, clip, size)
             frames = rollout.frames
         else:
-            frames = model.generate(clip.frames, self.observe, horizon, estimator=Mode()).frames
+            frames = model.generate(clip.observation, self.observe, horizon, estimator=Mode()).frames
         self.add_frames(frames, clip)
 
     def add_frames(self, imagined: Float[Tensor, "B T 3 H W"], clip: Clip) -> None:
         """Add the pixel errors of the model and of the baseline."""
-        future = clip.colours[:, self.observe :]
+        future = clip.frames[:, self.observe :]
         self.clips += len(future)
         for name, frames in {
             "model": imagined[:, self.observe :],
-            "copy_last": copy_last_frame(clip.colours, self.observe),
+            "copy_last": copy_last_frame(clip.frames, self.observe),
         }.items():
             errors = frame_errors(frames, future) * len(future)
             self.squares[name] = self.squares.get(name, 0.0) + errors

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from scalor.data.observation import Observation
 from scalor.model.decoders import Sprite
 from scalor.model.rendering import RenderInput
 from scalor.model.sighting import Sighting
@@ -118,11 +119,13 @@ Capturing takes as long as about a dozen frames without a graph, so it does not 
 """
 
 State = TypeVar("State")
-Start = Callable[[Tensor], State]
-Step = Callable[[State, Tensor], tuple[State, Sighting]]
+Start = Callable[[Observation], State]
+Step = Callable[[State, Observation], tuple[State, Sighting]]
 
 
-def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tensor]) -> Iterator[tuple[State, Sighting]]:
+def follow_frames(
+    start: Start[State], step: Step[State], images: Iterable[Observation]
+) -> Iterator[tuple[State, Sighting]]:
     """Yield the state and the sighting after each image.
 
     Parameters
@@ -132,7 +135,7 @@ def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tenso
     step
         Returns the next state and the sighting, given a state and an image.
     images
-        Images [B, C, H, W], one per frame.
+        Images [B], one per frame.
 
     Yields
     ------
@@ -143,7 +146,7 @@ def follow_frames(start: Start[State], step: Step[State], images: Iterable[Tenso
     captured: CapturedStep[State] | None = None
     for t, image in enumerate(images):
         state = start(image) if state is None else state
-        if image.is_cuda and t == FRAMES_BEFORE_CAPTURE:
+        if image.image.is_cuda and t == FRAMES_BEFORE_CAPTURE:
             captured = CapturedStep(step, state, image)
         state, sighting = captured(image) if captured else step(state, image)
         yield state, sighting
@@ -156,9 +159,9 @@ class CapturedStep(Generic[State]):
     copy and does not change.
     """
 
-    def __init__(self, step: Step[State], state: State, image: Tensor) -> None:
-        self.image, self.state = image.clone(), copied(state)
-        with torch.cuda.device(image.device):
+    def __init__(self, step: Step[State], state: State, image: Observation) -> None:
+        self.image, self.state = copied(image), copied(state)
+        with torch.cuda.device(image.image.device):
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
@@ -171,7 +174,8 @@ class CapturedStep(Generic[State]):
                 for old, new in zip(tensors(self.state), tensors(after), strict=True):
                     old.copy_(new)
 
-    def __call__(self, image: Tensor) -> tuple[State, Sighting]:
-        self.image.copy_(image)
+    def __call__(self, image: Observation) -> tuple[State, Sighting]:
+        for old, new in zip(tensors(self.image), tensors(image), strict=True):
+            old.copy_(new)
         self.graph.replay()
         return self.state, copied(self.sighting)

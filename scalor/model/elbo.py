@@ -52,7 +52,7 @@ proposals that are not born and objects that end in frame t are rendered in y_t 
 The paper conditions the prior of z_bg_t on the objects, too, and the prior of a proposal on the propagated objects.
 Here the prior of z_bg_t does not depend on objects, and a proposal depends on them through rejection only.
 
-Letters: B clips, T frames, H by W pixels, C channels (3, or 7 with `config.still`).
+Letters: B clips, T frames, H by W pixels.
 """
 
 import math
@@ -64,11 +64,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from scalor.config import ModelConfig
+from scalor.data.observation import Observation
 from scalor.model.background import BackgroundMemory
 from scalor.model.costs import Costs
 from scalor.model.discovery import Proposals
 from scalor.model.rendering import Foreground, compose, draw
-from scalor.model.world import PosteriorStep, PriorState, World, read_ruler
+from scalor.model.world import PosteriorStep, PriorState, World
 from scalor.nn.distributions import Estimator
 from scalor.nn.records import alike, together
 
@@ -157,7 +158,7 @@ class ElboResult(NamedTuple):
 
 def explain(
     world: World,
-    frames: Float[Tensor, "T B C H W"],
+    video: Observation,
     seen: list[PosteriorStep],
     past: PriorState,
     estimator: Estimator,
@@ -170,8 +171,8 @@ def explain(
     ----------
     world
         The networks.
-    frames
-        The frames, in [0, 1].
+    video
+        The frames, [T, B].
     seen
         The result of `World.follow` for each frame.
     past
@@ -183,11 +184,9 @@ def explain(
     cut_gradients
         Stop gradients from the background prior of a frame to the latents of earlier frames.
     """
-    images, still, ruler = frames, None, None
-    if world.config.still:
-        images, still, ruler = frames[:, :, :3], frames[:, :, 3:6], read_ruler(frames[-1, :, 6:])
+    images = video.image
     steps, clips = images.shape[:2]
-    painting = paint(world, images, still, seen, past.background, estimator, cut_gradients)
+    painting = paint(world, images, video.still, seen, past.background, estimator, cut_gradients)
     followed = [one.following for one in seen if one.following]
     memories, memory = world.propagation.prior.remember([one.entered for one in followed], past.objects)
     propagated = [free(clips, images)]
@@ -211,7 +210,8 @@ def explain(
     proposals = {first: [group for (key, _), group in groups.items() if key is first] for first in (True, False)}
     with torch.no_grad():
         busy = activity(world.config, seen, proposals, painting.foreground, squared_error / images[0, 0].numel())
-    past = PriorState(memory, painting.memory, None if still is None else still[-1], ruler)
+    last = video[-1]
+    past = PriorState(memory, painting.memory, last.still, last.ruler)
     return ElboResult(seen, terms, busy, painting, past)
 
 

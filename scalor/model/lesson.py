@@ -20,8 +20,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss, softplus
 
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation
 from scalor.model.geometry import Ruler, corners
-from scalor.model.world import PosteriorStep, World, read_ruler
+from scalor.model.world import PosteriorStep, World
 
 MARGIN = 1.12
 """Target box of a glimpse, in multiples of the object's bounding box, so that the glimpse shows the outline."""
@@ -103,16 +104,15 @@ class Binding(NamedTuple):
     """True for true objects to which a slot was bound before the frame."""
 
 
-def teach(world: World, seen: list[PosteriorStep], video: Float[Tensor, "B T C H W"], truth: Truth) -> LessonTerms:
+def teach(world: World, seen: list[PosteriorStep], video: Observation, truth: Truth) -> LessonTerms:
     """Compute the losses of a video from the results `seen` of the posterior, as means over its frames."""
     with torch.no_grad():
         targets = [at_frame(truth, t) for t in range(len(seen))]
         bindings = bind(world, seen, targets)
-    frame = (video.shape[-2], video.shape[-1])
     losses = []
     for t, (one, target, binding) in enumerate(zip(seen, targets, bindings, strict=True)):
-        ruler = read_ruler(video[:, t, 6:]) if world.config.still else None
-        found, found_place, born = discovery_loss(world, one, frame, ruler, target, binding)
+        ruler = None if video.ruler is None else video.ruler[:, t]
+        found, found_place, born = discovery_loss(world, one, video.size, ruler, target, binding)
         kept, kept_place = propagation_loss(world, one, target, binding)
         mask, depth = mask_loss(one, target, binding, born), depth_loss(one, target, binding)
         losses.append(torch.stack([found, PLACE * found_place, kept, PLACE * kept_place, MASK * mask, DEPTH * depth]))

@@ -1,8 +1,7 @@
 """SCALOR, the world model: tracking, generation, training and likelihood.
 
 Each mode is a method with a loop over time. The time step itself is in `scalor.model.world`, which also explains the
-letters of the shapes. With `config.still` a frame has 7 channels (see `scalor.model.frames.check_frames`), also where
-an annotation here says 3.
+letters of the shapes.
 """
 
 import math
@@ -17,11 +16,11 @@ from torch import Tensor
 
 from scalor.config import ModelConfig
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation, check_image, check_observation
 from scalor.errors import InputError, require
 from scalor.model.compiled import follow_frames
 from scalor.model.elbo import Activity, ElboResult, ElboTerms, explain
 from scalor.model.encoders import Memory
-from scalor.model.frames import check_frame, check_frames
 from scalor.model.lesson import teach
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
@@ -83,7 +82,7 @@ class SCALOR(World, Tracker):
 
     def bound(
         self,
-        video: Float[Tensor, "B T 3 H W"],
+        video: Observation,
         noise: Noise,
         now: Annealed,
         truth: Truth | None = None,
@@ -94,7 +93,7 @@ class SCALOR(World, Tracker):
         With `truth` the supervised losses of `scalor.model.lesson` are computed, too. `follow` replaces `World.follow`,
         for example by a compiled version.
         """
-        if follow is None and not video.is_cuda:
+        if follow is None and not video.image.is_cuda:
             follow = partial(self.follow, spare_below=NEGLIGIBLE)
         relaxed = Relaxed(now.temperature, noise)
         explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, follow)
@@ -110,14 +109,14 @@ class SCALOR(World, Tracker):
 
         compiled = CompiledFollow(self)
 
-        def bound(video: Tensor, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
+        def bound(video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
             return self.bound(video, noise, now, truth, partial(compiled, compiled.weights()))
 
         return bound
 
     def elbo(
         self,
-        video: Float[Tensor, "B T 3 H W"],
+        video: Observation,
         estimator: Estimator,
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
@@ -131,7 +130,7 @@ class SCALOR(World, Tracker):
         Parameters
         ----------
         video
-            The frames, in [0, 1].
+            The frames, [B, T].
         estimator
             How latents are drawn: `Relaxed` for training, `Exact` for an importance weight, `Mode` for the most likely
             values.
@@ -145,17 +144,15 @@ class SCALOR(World, Tracker):
         follow
             Replacement for `World.follow`, for example a compiled one.
         """
-        clips, frame = video.shape[0], (video.shape[-2], video.shape[-1])
-        # Time first, so that the memory layout of a frame does not depend on the number of frames.
-        images = video.transpose(0, 1).contiguous()
-        views, _ = self.look(images, self.no_memory(clips, frame, video), cut_gradients)
+        clips, like, by_time = len(video), video.image, video.time_first()
+        views, _ = self.look(by_time, self.no_memory(clips, video.size, like), cut_gradients)
         follow = follow or self.follow
-        state, seen = self.start(clips, video), []
+        state, seen = self.start(clips, like), []
         for t, view in enumerate(views):
             seen.append(follow(state, view, estimator.at(t)))
             state = seen[-1].state.detach() if cut_gradients else seen[-1].state.evened(clip_object)
-        past = self.no_past(clips, video)
-        return explain(self, images, seen, past, estimator, presence_prior, cut_gradients)
+        past = self.no_past(clips, like)
+        return explain(self, by_time, seen, past, estimator, presence_prior, cut_gradients)
 
     @torch.no_grad()
     def log_likelihood(
@@ -174,7 +171,7 @@ class SCALOR(World, Tracker):
         """
         require(samples >= 1, "samples", samples, "at least 1 is needed")
         video = self.receive(frames, minimum=1)
-        again = video.repeat(samples, 1, 1, 1, 1)
+        again = video.map(lambda part: part.repeat(samples, *[1] * (part.ndim - 1)))
         weights = self.elbo(again, Exact(), presence_prior).terms.elbo.view(samples, len(video))
         return weights.logsumexp(0) - math.log(samples)
 
@@ -200,10 +197,9 @@ class SCALOR(World, Tracker):
         >>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
         """
         video = self.receive(frames, minimum=2)
-        frame = (video.shape[-2], video.shape[-1])
         sightings = [sighting for _, sighting in self.watch(video.unbind(1), masks)]
         warn_of_full_slots(sightings)
-        return gather_tracks(sightings, frame)
+        return gather_tracks(sightings, video.size)
 
     @torch.inference_mode()
     def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
@@ -224,11 +220,11 @@ class SCALOR(World, Tracker):
         size: tuple[int, int] | None = None
         warned = False
 
-        def received() -> Iterator[Tensor]:
+        def received() -> Iterator[Observation]:
             nonlocal size
             for frame in frames:
                 image = self.receive_frame(frame, size)
-                size = (image.shape[-2], image.shape[-1])
+                size = image.size
                 yield image
 
         for t, (_, sighting) in enumerate(self.watch(received(), masks)):
@@ -240,7 +236,7 @@ class SCALOR(World, Tracker):
     def reconstruct(self, frames: object) -> Rollout:
         """Return the reconstruction of the frames, with background and tracks."""
         video = self.receive(frames, minimum=1)
-        return self.generate(video, observe=video.shape[1], horizon=0)
+        return self.generate(video, observe=video.image.shape[1], horizon=0)
 
     @torch.inference_mode()
     def object_pictures(self, frames: object) -> Float[Tensor, "B T K 3 P P"]:
@@ -285,7 +281,7 @@ class SCALOR(World, Tracker):
         video = self.receive(frames, minimum=observe)
         explained = self.elbo(video[:, :observe], Mode())
         seen = explained.seen
-        frame = (video.shape[-2], video.shape[-1])
+        frame = video.size
         painting = explained.painting
         shape = (observe, len(video), 3, *frame)
         background = torch.zeros_like(painting.picture) if painting.background is None else painting.background
@@ -354,27 +350,25 @@ class SCALOR(World, Tracker):
         """Set the largest number of proposals in a frame after the first. No weight depends on it."""
         self.config = replace(self.config, proposals=count)
 
-    def watch(self, images: Iterable[Tensor], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:
-        """Yield the state and the sighting after each frame [B, 3, H, W], with posterior modes.
+    def watch(self, images: Iterable[Observation], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:
+        """Yield the state and the sighting after each frame [B], with posterior modes.
 
         A state is valid only until the next frame.
         """
         for kept, sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
             yield kept.state, sighting
 
-    def begin(self, image: Float[Tensor, "B 3 H W"]) -> TrackingState:
+    def begin(self, image: Observation) -> TrackingState:
         """Return the state of tracking before the first frame."""
-        clips, frame = image.shape[0], (image.shape[-2], image.shape[-1])
-        return TrackingState(self.start(clips, image), self.no_memory(clips, frame, image))
+        clips, like = len(image), image.image
+        return TrackingState(self.start(clips, like), self.no_memory(clips, image.size, like))
 
-    def see(
-        self, kept: TrackingState, image: Float[Tensor, "B 3 H W"], masks: bool = False
-    ) -> tuple[TrackingState, Sighting]:
+    def see(self, kept: TrackingState, image: Observation, masks: bool = False) -> tuple[TrackingState, Sighting]:
         """Track one frame: return the new state of tracking and the sighting."""
         (view,), memory = self.look(image[None], kept.memory)
-        spare_below = None if image.is_cuda else self.config.birth_presence
+        spare_below = None if image.image.is_cuda else self.config.birth_presence
         seen = self.follow(kept.state, view, Mode(), spare_below)
-        sighting = self.sight(seen.state, (image.shape[-2], image.shape[-1]), masks)
+        sighting = self.sight(seen.state, image.size, masks)
         return TrackingState(seen.state, memory), sighting._replace(
             turned_away=sighting.turned_away + self.overlooked(seen)
         )
@@ -389,19 +383,20 @@ class SCALOR(World, Tracker):
         """Return what is reported of a state; `frame` is (height, width)."""
         return sight(state, self.appearance.draw(state.objects.z_what), frame, masks)
 
-    def receive(self, frames: object, minimum: int) -> Float[Tensor, "B T 3 H W"]:
-        """Check the caller's frames and move them to the model's device."""
-        return check_frames(frames, self.config.cell, minimum, self.config.channels).to(next(self.parameters()).device)
+    def receive(self, frames: object, minimum: int) -> Observation:
+        """Check the caller's frames and move them to the model's device, [B, T]."""
+        video = check_observation(frames, self.config.cell, minimum, self.config.still)
+        return video.to(next(self.parameters()).device)
 
-    def receive_frame(self, frame: object, size: tuple[int, int] | None) -> Float[Tensor, "1 3 H W"]:
+    def receive_frame(self, frame: object, size: tuple[int, int] | None) -> Observation:
         """Check one frame of a stream and move it to the model's device.
 
         `size` is the height and width of the frames before, which this frame must have, too.
         """
-        image = check_frame(frame, self.config.cell, self.config.channels)
-        if size is not None and image.shape[-2:] != size:
+        image = check_image(frame, self.config.cell, self.config.still)
+        if size is not None and image.size != size:
             raise InputError(
-                f"frame has shape {list(image.shape[1:])}: this stream began with {size[0]}x{size[1]}; "
+                f"frame has shape {list(image.image.shape[1:])}: this stream began with {size[0]}x{size[1]}; "
                 "start a new stream for another size."
             )
         return image.to(next(self.parameters()).device)

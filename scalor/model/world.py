@@ -8,7 +8,7 @@ and the KL terms are computed for all frames together after the loop over time (
 compute them at all.
 
 Letters: B clips, T frames, K slots, D proposals, G = Gh by Gw cells, F feature channels, H by W pixels, P glimpse side,
-C channels (3; with `config.still` 7 in a video and 6 in `View.image`).
+C channels of the image as the networks see it (3; with `config.still` 6).
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scalor.boxes import RULER_SCALE
 from scalor.config import ModelConfig
+from scalor.data.observation import Observation
 from scalor.model.appearance import Appearance
 from scalor.model.background import Background, BackgroundMemory
 from scalor.model.decoders import Sprite
@@ -114,15 +114,13 @@ class World(nn.Module):
         background = self.background.empty(clips, like) if self.background else None
         return PriorState(self.propagation.prior.empty(clips, self.config.slots, like), background)
 
-    def look(
-        self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
-    ) -> tuple[list[View], Memory]:
+    def look(self, video: Observation, memory: Memory, cut_gradients: bool = False) -> tuple[list[View], Memory]:
         """Compute the part of the posterior's input that does not depend on objects, for T frames together.
 
         Parameters
         ----------
-        frames
-            The frames, in [0, 1]; for the channels see `scalor.model.frames.check_frames`.
+        video
+            The frames, [T, B].
         memory
             Memory of the image encoder before the first of these frames.
         cut_gradients
@@ -133,12 +131,11 @@ class World(nn.Module):
         tuple[list[View], Memory]
             One view for each frame, and the memory after the last one.
         """
-        rulers: Sequence[Tensor | None] = [None] * len(frames)
-        if self.config.still:
-            colours, still, rows = frames.split([3, 3, 1], 2)
+        frames = video.image
+        rulers: Sequence[Tensor | None] = [None] * len(video) if video.ruler is None else video.ruler.unbind()
+        if video.still is not None:
             # Centre the inputs around zero: with the brightness of the whole scene in them the memory saturates.
-            frames = torch.cat([colours - still, colours - 0.5], 2)
-            rulers = read_ruler(rows).unbind()
+            frames = torch.cat([frames - video.still, frames - 0.5], 2)
         features, memory = self.encoder(frames, memory, cut_gradients)
         cells = self.discovery.prepare(features)
         return [View(*view) for view in zip(frames, features, cells, rulers, strict=True)], memory
@@ -273,8 +270,3 @@ class World(nn.Module):
     def grid(self, frame: tuple[int, int]) -> tuple[int, int]:
         """Return the rows and columns of cells of a frame (height, width)."""
         return frame[0] // self.config.cell[0], frame[1] // self.config.cell[1]
-
-
-def read_ruler(channel: Float[Tensor, "*T B 1 H W"]) -> Float[Tensor, "*T B H"]:
-    """Return the size of objects at each row, in multiples of the typical size, from the last channel of the frames."""
-    return RULER_SCALE * channel[..., 0, :, 0]

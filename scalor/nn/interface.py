@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from scalor.config import Config, SystemConfig
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation
 from scalor.nn.distributions import Estimator, Noise
 from scalor.tracks import Tracks
 
@@ -47,9 +48,7 @@ class Bound(NamedTuple):
 class BoundFunction(Protocol):
     """Function that computes the training objective, and the supervised losses where `truth` is given."""
 
-    def __call__(
-        self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
-    ) -> Bound: ...
+    def __call__(self, video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound: ...
 
 
 class Film(Protocol):
@@ -85,12 +84,10 @@ class Model(nn.Module, ABC):
         """Return the largest number of normal and of uniform random numbers that a clip needs for one frame."""
 
     @abstractmethod
-    def bound(
-        self, video: Float[Tensor, "B T 3 H W"], noise: Noise, now: Annealed, truth: Truth | None = None
-    ) -> Bound:
+    def bound(self, video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
         """Compute the training objective, a lower bound on the log-likelihood.
 
-        `truth` is used only by systems with supervised losses.
+        `video` is [B, T]. `truth` is used only by systems with supervised losses.
         """
 
     def compiled_bound(self) -> BoundFunction:

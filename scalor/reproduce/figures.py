@@ -18,6 +18,7 @@ from torch import Tensor
 from scalor import checkpoint
 from scalor.boxes import assign, centre_distances
 from scalor.data.clip import Clip
+from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation.report import TEST_SEED
@@ -77,11 +78,8 @@ class Watched(NamedTuple):
 
 
 @torch.inference_mode()
-def watch(model: SCALOR, frames: Float[Tensor, "1 T C H W"]) -> Watched:
-    """Run the model on one clip.
-
-    The first three channels of a frame are its colours. Further channels, if any, describe the scene without objects.
-    """
+def watch(model: SCALOR, frames: Observation) -> Watched:
+    """Run the model on one clip, [1, T]."""
     video = model.receive(frames, minimum=2)
     painting = model.elbo(video, Mode()).painting
     sightings, own = [], []
@@ -92,11 +90,11 @@ def watch(model: SCALOR, frames: Float[Tensor, "1 T C H W"]) -> Watched:
         sightings.append(sighting)
     picture, behind = painting.picture, painting.background
     return Watched(
-        video[0, :, :3],
+        video.image[0],
         picture.clamp(0, 1),
         torch.zeros_like(picture) if behind is None else behind,
         painting.foreground.mask * painting.foreground.colour,
-        gather_tracks(sightings, (video.shape[-2], video.shape[-1])),
+        gather_tracks(sightings, video.size),
         own,
     )
 
@@ -111,7 +109,7 @@ def tracking(model: SCALOR, preset: str, ids: bool = True) -> Picture:
 
     Without `ids` only colours distinguish the objects: in dense scenes, numbers would cover them.
     """
-    seen = watch(model, shown_clip(preset).frames)
+    seen = watch(model, shown_clip(preset).observation)
     shown = (0, 3, 6, 9)
     scale = enlargement(seen.tracks, len(shown))
     rows = {
@@ -126,8 +124,8 @@ def tracking(model: SCALOR, preset: str, ids: bool = True) -> Picture:
 
 def plain_tracking(model: Tracker, preset: str, shown: Sequence[int] = (0, 3, 6, 9)) -> Picture:
     """Draw input, tracks with discoveries marked, reconstruction and masks, for any system that tracks objects."""
-    clip = shown_clip(preset).frames
-    frames, tracks = clip[0, :, :3], model.track(clip, masks=True)
+    clip = shown_clip(preset).observation
+    frames, tracks = clip.image[0], model.track(clip, masks=True)
     rows = {
         "input": to_bytes(frames),
         "tracks": overlay(frames, tracks, scale=enlargement(tracks, len(shown))),
@@ -139,7 +137,7 @@ def plain_tracking(model: Tracker, preset: str, shown: Sequence[int] = (0, 3, 6,
 
 def background(model: SCALOR, preset: str) -> Picture:
     """Draw a scene decomposed into its background and its objects."""
-    seen = watch(model, shown_clip(preset).frames)
+    seen = watch(model, shown_clip(preset).observation)
     shown = (0, 3, 6, 9)
     rows = {
         "input": to_bytes(seen.frames),
@@ -161,8 +159,8 @@ def conditional(model: SCALOR, preset: str) -> Picture:
     shown = range(0, OBSERVE + HORIZON, 2)
     with torch.random.fork_rng():
         torch.manual_seed(SEED)
-        likely = model.generate(clip.frames, OBSERVE, HORIZON, estimator=Mode())
-        samples = [model.generate(clip.frames, OBSERVE, HORIZON) for _ in range(2)]
+        likely = model.generate(clip.observation, OBSERVE, HORIZON, estimator=Mode())
+        samples = [model.generate(clip.observation, OBSERVE, HORIZON) for _ in range(2)]
     truth = renamed(truth_tracks(clip), likely.tracks, OBSERVE - 1)
     rows = {"truth": with_paths(clip.frames[0], truth, len(shown))}
     for name, future in zip(("most likely", "sample 1", "sample 2"), (likely, *samples), strict=True):
@@ -198,7 +196,7 @@ def dense_discovery(model: SCALOR, preset: str) -> Picture:
     Discovered and propagated objects are in separate rows, which show the visible pixels of the objects.
     """
     births = get_preset(preset).test.births
-    seen = watch(model, shown_clip(preset).frames)
+    seen = watch(model, shown_clip(preset).observation)
     shown = [t + after for t in births for after in (0, 1)]
     tracks, scale = seen.tracks, enlargement(seen.tracks, len(shown))
     found = tracks.select(tracks.discovered)
@@ -219,7 +217,7 @@ def occlusion(model: SCALOR, preset: str) -> Picture:
     clip = shown_clip(preset)
     middle, pair = crossing(clip)
     shown = range(middle - APART, middle + APART + 1)
-    seen = watch(model, clip.frames)
+    seen = watch(model, clip.observation)
     truth = truth_tracks(clip)
     two = np.isin(truth.id, clip.truth.id[0, middle, pair].numpy())
     names = [renamed(truth, seen.tracks, t).id for t in shown]

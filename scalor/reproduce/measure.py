@@ -181,7 +181,7 @@ def stream(folder: Path, objects: int, device: torch.device) -> Iterator[Tracks]
     """Track one clip frame by frame with a model that has as many slots as there are objects."""
     model = checkpoint.load_tracker(folder / checkpoint.MODEL_FILE, device, slots=objects)
     scene = replace(get_preset(TIMED_SCENES).test, objects=(objects, objects), length=TIMED_FRAMES)
-    return model.stream(iter(Scenes(scene, report.TEST_SEED, "test", device).clips(0).frames[0]))
+    return model.stream(Scenes(scene, report.TEST_SEED, "test", device).clips(0).observation[0].unbind())
 
 
 MEASURES: dict[str, Callable[[Cell, Path, Order], Document]] = {

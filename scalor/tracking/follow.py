@@ -13,10 +13,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float
-from torch import Tensor
 
 from scalor.boxes import Perspective, sizes_at
 from scalor.config import SceneConfig
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.health import HealthMonitor
 from scalor.model.scalor import SCALOR
@@ -132,7 +132,7 @@ def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool =
     shown: deque[Shown] = deque()
     undecided: deque[Shown] = deque()
 
-    def frames() -> Iterator[Float[Tensor, "C h w"]]:
+    def frames() -> Iterator[Observation]:
         for frame in view.video.whole_frames():
             picture = view.picture(frame)
             seen = look(picture)
@@ -186,7 +186,7 @@ class FrameMaker:
         self.brighter: float | None = None
         self.brightness: float | None = None
 
-    def __call__(self, picture: Picture) -> Float[Tensor, "C h w"]:
+    def __call__(self, picture: Picture) -> Observation:
         """Return the tracker's frame for an image, and update `foreground` and `brighter`."""
         x0, y0, x1, y1 = self.lens.corners
         looked = self.lens.look(picture)
@@ -302,7 +302,7 @@ def post_processor_for(tracker: Streaming, view: VideoView, lens: Lens) -> PostP
     return PostProcessor(size, lens, found, lag_for(view), view.steady.fps / view.video.selection.stride)
 
 
-def stream(tracker: Streaming, frames: Iterator[Tensor], masks: bool) -> Iterator[Tracks]:
+def stream(tracker: Streaming, frames: Iterator[Observation], masks: bool) -> Iterator[Tracks]:
     """Run a tracker on frames, with visible masks if requested."""
     if not masks:
         return tracker.stream(frames)

@@ -20,10 +20,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from scalor.boxes import FLAT, RULER_SCALE, Perspective, sizes_at
+from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.camera import CameraCheck, CameraMotion, check_camera, estimate_motion
 from scalor.camera.stabilise import StabilisedSource, stabilise
 from scalor.config import ModelConfig, SceneConfig
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey, survey
@@ -77,18 +78,18 @@ class Lens:
         return None if self.background is None else self.background.resized(self.seen)
 
     @cached_property
-    def ruler(self) -> Float[Tensor, "1 h 1"]:
-        """Relative size of objects at each row of a frame, divided by `RULER_SCALE`, for models of a still camera."""
+    def ruler(self) -> Float[Tensor, " h"]:
+        """Relative size of objects at each row of a frame, for models of a still camera."""
         rows = self.seen[0] + -self.seen[0] % self.cell[0]
         sizes = sizes_at(np.arange(rows) + 0.5, self.seen[0], self.perspective)
-        return torch.from_numpy(sizes / RULER_SCALE).float()[None, :, None]
+        return torch.from_numpy(sizes).float()
 
     @property
     def scales(self) -> tuple[float, float]:
         """Frame pixels per image pixel, vertically and horizontally."""
         return self.scale, self.scale * self.stretch
 
-    def to_frame(self, picture: Picture) -> Float[Tensor, "C h w"]:
+    def to_frame(self, picture: Picture) -> Observation:
         """Return the model's frame for a full image.
 
         Call it once for each frame, in order, because the background follows the lighting.
@@ -100,11 +101,10 @@ class Lens:
         x0, y0, x1, y1 = self.corners
         small = resize(picture[y0:y1, x0:x1], self.seen)
         if self.behind is None:
-            return LensOutput(self._frame(small), small, None)
+            return LensOutput(Observation(self._frame(small)), small, None)
         empty = self.behind.at(small)
         seen = self._frame(amplify_difference(small, empty, self.contrast))
-        frame = torch.cat([seen, self._frame(empty), self.ruler.expand(1, *seen.shape[1:])])
-        return LensOutput(frame, small, empty)
+        return LensOutput(Observation(seen, self._frame(empty), self.ruler), small, empty)
 
     def to_original(self, tracks: Tracks) -> Tracks:
         """Return tracks in pixels of the full image, without those whose centre lies in the padding."""
@@ -139,7 +139,7 @@ class Lens:
 class LensOutput(NamedTuple):
     """A model's frame, and the images it is made of."""
 
-    frame: Float[Tensor, "C h w"]
+    frame: Observation
     small: Picture
     """The region at the model's scale, not amplified."""
     empty: Picture | None

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from scalor.config import Config, SystemConfig
+from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model
@@ -40,7 +41,7 @@ class Pictures:
         nowhere = self.writer is None and self.preview is None
         if nowhere or done % self.every or not isinstance(model, SCALOR):
             return
-        pictures = views(model, scenes.clips(0, 1).frames[0].cpu().numpy())
+        pictures = views(model, scenes.clips(0, 1).observation[0])
         if self.preview is not None:
             save_png(self.preview, pictures["clip"])
         if self.writer is not None:
@@ -53,16 +54,16 @@ class Pictures:
             self.writer.close()
 
 
-def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the pictures of one clip [T, C, H, W], each uint8 [h, w, 3]. The first three channels are the colours."""
-    seen = model.reconstruct(torch.from_numpy(frames))
+def views(model: SCALOR, frames: Observation) -> dict[str, np.ndarray]:
+    """Return the pictures of one clip [T], each uint8 [h, w, 3]."""
+    seen = model.reconstruct(frames)
     tracks = model.track(frames, masks=True) if len(frames) > 1 else seen.tracks
     labels = np.full((len(frames), *tracks.size), -1)
     if tracks.masks is not None:
         for row in range(len(tracks)):
             labels[tracks.frame[row]][tracks.masks[row]] = tracks.id[row]
     rows = {
-        "boxes": overlay(frames[:, :3], tracks, scale=max(1, FRAME_SIDE // max(tracks.size))),
+        "boxes": overlay(frames.image.cpu().numpy(), tracks, scale=max(1, FRAME_SIDE // max(tracks.size))),
         "reconstruction": to_bytes(seen.frames[0]),
         "background": to_bytes(seen.background[0]),
         "masks": label_picture(labels),
@@ -70,7 +71,7 @@ def views(model: SCALOR, frames: np.ndarray) -> dict[str, np.ndarray]:
     return {"clip": strip(rows), "glimpses": glimpses(model, frames)}
 
 
-def glimpses(model: SCALOR, frames: np.ndarray) -> np.ndarray:
+def glimpses(model: SCALOR, frames: Observation) -> np.ndarray:
     """Return the glimpses of all slots: one row per slot, one column per frame, black where the slot is empty."""
     pictures = model.object_pictures(frames)[0].cpu().numpy()  # [T, K, 3, P, P]
     down = np.concatenate(list(pictures.transpose(1, 0, 3, 4, 2)), 1)  # [T, K*P, P, 3]

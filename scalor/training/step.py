@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from scalor.config import Config, TrainConfig
 from scalor.data import hashing
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.model.lesson import LESSON_TERMS
 from scalor.nn.distributions import Noise, log_odds
@@ -132,7 +132,7 @@ class TrainingStep:
     def draw_batch(self, length: int) -> "Batch":
         """Return the clips whose numbers are in `index`."""
         clip = self.scenes.clips(self.index, length=length)
-        return Batch(clip.frames, clip.truth if self.taught else None)
+        return Batch(clip.observation, clip.truth if self.taught else None)
 
     def draw_noise(self, number: int, now: Anneals) -> Noise:
         """Return the noise of a step. On one kind of device it is always the same."""
@@ -161,7 +161,7 @@ class TrainingStep:
         with self.autocast():
             bound = self.bound(video, noise, annealed, batch.truth)
         elbo = bound.elbo.mean()
-        loss = -elbo / video[0].numel()
+        loss = -elbo / video.values_per_clip
         if bound.lesson is not None:
             loss = loss + self.config.train.lesson * bound.lesson.mean()
         values = torch.stack([bound.numbers[name] for name in self.reported]).mean(1)
@@ -220,7 +220,8 @@ class TrainingStep:
 class Batch(NamedTuple):
     """The clips of a step."""
 
-    video: Float[Tensor, "B T C H W"]
+    video: Observation
+    """[B, T]."""
     truth: Truth | None
     """Ground truth of the clips; None unless `train.lesson` is on."""
 

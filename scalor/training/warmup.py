@@ -82,8 +82,8 @@ def compile_apart(text: str, device: torch.device) -> "subprocess.Popen[str]":
 def short(config: Config[Any]) -> Config[Any]:
     """Return a config of one step on two frames for which the same code is compiled.
 
-    Compiled code depends only on the model, the batch, the precision, the number of channels, and whether gradients
-    flow between frames in the first steps.
+    Compiled code depends only on the model, the batch, the precision, whether the camera stands still, and whether
+    gradients flow between frames in the first steps.
     """
     asked = config.train
     train = TrainConfig(

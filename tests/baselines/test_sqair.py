@@ -27,6 +27,7 @@ from scalor.baselines.sqair import (
     stopping_log_prob,
 )
 from scalor.config import Config, SceneConfig, TrainConfig
+from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import evaluate_tracks
@@ -80,7 +81,7 @@ def noise_for(model: SQAIR, frames: Tensor, seed: int = 0) -> Noise:
 
 
 def bound(model: SQAIR, frames: Tensor, noise: Noise | None = None) -> Bound:
-    return model.bound(frames, noise or noise_for(model, frames), NOW)
+    return model.bound(Observation(frames), noise or noise_for(model, frames), NOW)
 
 
 def scenes_of(model: SQAIR, frames: Tensor, seed: int = 0) -> list[Scene]:
@@ -122,7 +123,7 @@ def test_eagerness_wants_objects_only_where_the_prior_leans_to_them() -> None:
     noise = noise_for(calm, frames)
     for chance, same in ((0.5, True), (0.9, False)):
         now = NOW._replace(presence_prior=torch.tensor(chance))
-        one, other = (model.bound(frames, noise, now).elbo for model in (eager, calm))
+        one, other = (model.bound(Observation(frames), noise, now).elbo for model in (eager, calm))
         assert torch.allclose(one, other) == same
 
 
@@ -338,14 +339,16 @@ def test_gradients_reach_every_parameter() -> None:
 def test_cut_gradients_leave_the_bound_as_it_is() -> None:
     model, frames = fickle_model(), video()
     noise = noise_for(model, frames)
-    whole, cut = (model.bound(frames, noise, NOW._replace(cut_gradients=c)).elbo for c in (False, True))
+    whole, cut = (model.bound(Observation(frames), noise, NOW._replace(cut_gradients=c)).elbo for c in (False, True))
     torch.testing.assert_close(whole, cut)
 
 
 def test_evened_gradients_leave_the_bound_as_it_is_and_change_what_is_learned() -> None:
     model, frames = tiny_model(discovery=-2.0, propagation=-2.0), video(clips=8, frames=6)
     noise = noise_for(model, frames)
-    bounds = [model.bound(frames, noise, NOW._replace(clip_object=times)).elbo for times in (0.0, 1e9, 1.01)]
+    bounds = [
+        model.bound(Observation(frames), noise, NOW._replace(clip_object=times)).elbo for times in (0.0, 1e9, 1.01)
+    ]
     plain, far, near = (
         torch.autograd.grad(one.sum(), model.propagation.expect.weight, retain_graph=True)[0] for one in bounds
     )
@@ -406,7 +409,7 @@ def test_no_value_is_looked_at_on_the_host() -> None:
     model, frames = fickle_model(), video()
     noise = noise_for(model, frames)
     with kernels.forced("matmul"), Blindfold():  # type: ignore[no-untyped-call]
-        model.bound(frames, noise, NOW).elbo.sum().backward()
+        model.bound(Observation(frames), noise, NOW).elbo.sum().backward()
         with pytest.raises(AssertionError, match="_local_scalar_dense"):
             bool(noise.normals[0, 0, 0] > 0)
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import dense
+from scalor.data.observation import Observation
 from scalor.kernels import crop, paste
 from scalor.model.decoders import Sprite
 from scalor.model.scalor import SCALOR
@@ -41,7 +42,7 @@ def test_bound_and_gradient_are_the_models(changes: dict[str, Any]) -> None:
     # A gradient jumps where a sampled point meets a pixel: with this seed rounding puts none on the other side.
     model = with_canvas_rejection(tiny_model(seed=5, **changes))
     video = squares(3, clips=3)
-    ours, theirs = model.elbo(video, Mode()), dense.elbo(model, video, Mode())
+    ours, theirs = model.elbo(Observation(video), Mode()), dense.elbo(model, Observation(video), Mode())
     for name, term in ours.terms.to_dict().items():
         torch.testing.assert_close(theirs.terms.to_dict()[name], term, rtol=1e-3, atol=1e-2, msg=name)
     assert theirs.objects == pytest.approx(float(ours.activity.objects.mean()))
@@ -54,16 +55,18 @@ def test_it_can_look_at_every_cell() -> None:
     """As the public code does: then it is a model with as many slots and proposals as cells."""
     model = tiny_model(slots=16, proposals=16, rejection=False)
     video = squares(3, clips=2)
-    theirs = dense.elbo(tiny_model(slots=16, proposals=2, rejection=False), video, Mode(), proposals=16)
-    torch.testing.assert_close(theirs.terms.elbo, model.elbo(video, Mode()).terms.elbo, rtol=1e-4, atol=1e-2)
+    theirs = dense.elbo(tiny_model(slots=16, proposals=2, rejection=False), Observation(video), Mode(), proposals=16)
+    torch.testing.assert_close(
+        theirs.terms.elbo, model.elbo(Observation(video), Mode()).terms.elbo, rtol=1e-4, atol=1e-2
+    )
 
 
 def test_it_follows_the_same_objects() -> None:
     model = with_canvas_rejection(tiny_model())
     video = squares(4, clips=2)
     with torch.no_grad():
-        ours = model.elbo(video, Mode()).seen
-    for seen, state in zip(ours, dense.watch(model, video.unbind(1)), strict=True):
+        ours = model.elbo(Observation(video), Mode()).seen
+    for seen, state in zip(ours, dense.watch(model, Observation(video).unbind(1)), strict=True):
         assert places(state.roster.id, state.objects.where) == places(seen.state.roster.id, seen.state.objects.where)
 
 

@@ -13,6 +13,7 @@ from scalor.data.disturbances import NoiseBank, compressed, cosines, light, scen
 from scalor.data.hashing import fold, key
 from scalor.data.paths import paths
 from scalor.data.scenes import Scenes
+from tests.model.worlds import parts
 
 CONFIG = SceneConfig(kind="composed", length=8, objects=(0, 12), size=18.0)
 
@@ -34,12 +35,12 @@ def test_other_seeds_and_splits_have_other_clips(clips: Clip) -> None:
 
 
 def test_frames_come_with_the_empty_scene_and_a_flat_ruler(clips: Clip) -> None:
-    assert clips.frames.shape == (24, 8, 7, 64, 64)
+    assert clips.frames.shape == (24, 8, 3, 64, 64)
     assert float(clips.frames.min()) >= 0
     assert float(clips.frames.max()) <= 1
-    still = clips.frames[:, :, 3:6]
+    _, still, ruler = parts(clips.observation)
     assert torch.equal(still[:, 0], still[:, 7])
-    assert (clips.frames[:, :, 6] == 0.25).all()
+    assert (ruler == 1).all()
 
 
 def test_clips_have_from_none_to_all_objects(clips: Clip) -> None:
@@ -59,7 +60,8 @@ def test_a_pixel_that_shows_an_object_lies_in_its_box(clips: Clip) -> None:
 
 def test_what_is_visible_differs_from_the_empty_scene(clips: Clip) -> None:
     """Noise and light aside: the pixels of visible objects differ far more than the others do."""
-    apart = (clips.frames[:, :, :3] - clips.frames[:, :, 3:6]).abs().amax(2)
+    image, still, _ = parts(clips.observation)
+    apart = (image - still).abs().amax(2)
     shown = torch.zeros_like(apart, dtype=torch.bool)
     for number in range(12):
         visible = clips.truth.visible[:, :, number] > 0.5

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from scalor.boxes import RULER_SCALE
 from scalor.config import SceneConfig
 from scalor.data.footage import Footage, Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from tests.model.worlds import parts
 
 ROWS, COLUMNS = 12, 20
 
@@ -32,9 +32,9 @@ def config(tmp_path: Path) -> SceneConfig:
 
 
 def cut(config: SceneConfig, count: int = 200) -> np.ndarray:
-    """Clips as the numbers that were put in, [B, T, 6, h, w]."""
-    clips = Scenes(config, seed=0).clips(0, count).frames[:, :, :6]
-    numbers: np.ndarray = (clips * 255).round().long().numpy()
+    """Images and backgrounds as the numbers that were put in, [B, T, 6, h, w]."""
+    image, still, _ = parts(Scenes(config, seed=0).clips(0, count).observation)
+    numbers: np.ndarray = (torch.cat([image, still], 2) * 255).round().long().numpy()
     return numbers
 
 
@@ -62,18 +62,19 @@ def test_zoomed_clips_are_larger_and_smaller_pieces_of_the_video(config: SceneCo
 
 
 def test_zoom_one_leaves_every_pixel_as_it_is(config: SceneConfig) -> None:
-    numbers = Scenes(config, seed=0).clips(0, 50).frames[:, :, :6] * 255
-    assert torch.allclose(numbers, numbers.round(), atol=1e-4)
+    image, still, _ = parts(Scenes(config, seed=0).clips(0, 50).observation)
+    for colours in (image, still):
+        assert torch.allclose(255 * colours, (255 * colours).round(), atol=1e-4)
 
 
 @pytest.mark.parametrize("zoom", [1.0, 1.4])
 def test_a_clip_knows_how_large_objects_are_at_each_row(config: SceneConfig, zoom: float) -> None:
-    clips = Scenes(replace(config, perspective=(0.5, 2.0), zoom=zoom), seed=0).clips(0, 100).frames
-    rows, ruler = clips[:, 0, 1, :, 0] * 255, clips[:, 0, 6] * RULER_SCALE
-    assert torch.equal(ruler, ruler[..., :1].expand_as(ruler))
+    scenes = Scenes(replace(config, perspective=(0.5, 2.0), zoom=zoom), seed=0)
+    image, _, rulers = parts(scenes.clips(0, 100).observation)
+    rows, ruler = image[:, 0, 1, :, 0] * 255, rulers[:, 0]
     zoomed = 1 / rows.diff(dim=1).median(1).values[:, None]
     expected = zoomed * (0.5 + 1.5 * (rows.floor() + 0.5) / ROWS)
-    assert (ruler[..., 0] - expected).abs().median() < 0.02
+    assert (ruler - expected).abs().median() < 0.02
     assert ruler.min() < 0.7
     assert ruler.max() > 1.6
 

@@ -13,14 +13,15 @@ import torch
 from PIL import Image
 
 from scalor import SCALOR
-from scalor.boxes import RULER_SCALE
 from scalor.config import SceneConfig
 from scalor.data.clip import Clip
+from scalor.data.observation import Observation
 from scalor.data.replay import KEY, PICTURE, PLACES, STRIDE, TRACKS, Replay, read_paths, windows
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation.report import evaluate
 from scalor.presets import get_preset
+from tests.model.worlds import parts
 
 SCENE = SceneConfig(kind="replay", frame=(64, 64), length=6, objects=(1, 24), size=6.0)
 LAST = 3_000
@@ -256,9 +257,8 @@ def test_the_real_station() -> None:
 def test_with_the_empty_scene_given_a_clip_is_the_same_clip(station: Path) -> None:
     clip = Scenes(SCENE, 0).clips(0, 4)
     given = Scenes(replace(SCENE, still=True), 0).clips(0, 4)
-    assert given.frames.shape == (4, 6, 7, 64, 64)
-    same(clip, Clip(given.colours, given.truth))
-    assert (given.frames[:, :, 6] == 1 / RULER_SCALE).all()
+    same(clip, Clip(Observation(given.frames), given.truth))
+    assert torch.equal(parts(given.observation)[2], torch.ones(4, 6, 64))
 
 
 def test_the_scene_given_is_empty_and_found_in_frames_alone(station: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,13 +267,13 @@ def test_the_scene_given_is_empty_and_found_in_frames_alone(station: Path, monke
     clip = scenes.clips(0, 8)
     real = replay(scenes)
     assert real.stills is not None
-    nearest = (clip.frames[:, 0, None, 3:6] - real.backgrounds).abs().flatten(2).amax(-1).amin(1)
+    nearest = (parts(clip.observation)[1][:, 0, None] - real.backgrounds).abs().flatten(2).amax(-1).amin(1)
     assert (nearest < 1e-3).all()
     shown = real.show
 
     def brighter(*what: Any) -> Clip:
         clip = shown(*what)
-        return replace(clip, frames=clip.frames + 0.1)
+        return replace(clip, observation=Observation(clip.frames + 0.1))
 
     monkeypatch.setattr(real, "show", brighter)
     torch.testing.assert_close(real.medians(), real.stills + 0.1)

@@ -28,7 +28,7 @@ def part(clip: Clip, b: int, length: int) -> Clip:
         field.name: getattr(clip.truth, field.name)[b : b + 1, : None if field.name == "order" else length]
         for field in fields(clip.truth)
     }
-    return Clip(clip.frames[b : b + 1, :length], replace(clip.truth, **truth))
+    return Clip(clip.observation[b : b + 1, :length], replace(clip.truth, **truth))
 
 
 @pytest.mark.parametrize("config", [MEDIUM, BUSY, replace(LOW, steer=True)], ids=["plain", "busy", "steer"])

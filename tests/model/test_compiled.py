@@ -13,6 +13,7 @@ from torch import Tensor
 
 from scalor import SCALOR
 from scalor.baselines.sqair import SQAIR, Chances, Sampled, Scene, SQAIRConfig, SQAIRFollow, View, sampled
+from scalor.data.observation import Observation
 from scalor.model.compiled import CompiledFollow, follow_frames
 from scalor.model.scalor import TrackingState
 from scalor.model.sighting import Sighting
@@ -33,7 +34,7 @@ def bound_and_gradients(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Every term of the bound, and the gradient of every parameter."""
     model.zero_grad()
-    bound = model.elbo(video, Relaxed(0.8, noise), 0.1, cut, clip_object=1.5, follow=follow)
+    bound = model.elbo(Observation(video), Relaxed(0.8, noise), 0.1, cut, clip_object=1.5, follow=follow)
     bound.terms.elbo.mean().backward()
     return bound.terms.to_dict(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
@@ -77,13 +78,13 @@ def test_the_vector_holds_the_weights_that_follow_uses_and_no_others(changes: di
     compiled, estimator = not_compiled(model), Relaxed(0.8, noise_for(model, video))
     weights = compiled.weights().detach().requires_grad_()
     model.requires_grad_(False)
-    terms = model.elbo(video, estimator, 0.1, follow=partial(compiled, weights)).terms
+    terms = model.elbo(Observation(video), estimator, 0.1, follow=partial(compiled, weights)).terms
     (gradient,) = torch.autograd.grad(terms.elbo.sum(), weights)
     parts = gradient.split([parameter.numel() for parameter in compiled.parameters.values()])
     for name, part in zip(compiled.parameters, parts, strict=True):
         assert part.abs().max() > 0, name
     model.requires_grad_(True)
-    stopped = model.elbo(video, estimator, 0.1, follow=partial(compiled, weights.detach())).terms
+    stopped = model.elbo(Observation(video), estimator, 0.1, follow=partial(compiled, weights.detach())).terms
     by_the_way = torch.autograd.grad(stopped.elbo.sum(), list(compiled.parameters.values()), allow_unused=True)
     assert all(gradient is None for gradient in by_the_way)
 
@@ -105,7 +106,7 @@ def test_no_result_is_a_view_of_something_inside() -> None:
     model, video = tiny_model(), squares(3, clips=2)
     compiled, noise = not_compiled(model), noise_for(model, video)
     follow = partial(compiled, compiled.weights())
-    seen = model.elbo(video, Relaxed(0.8, noise), 0.1, follow=follow).seen
+    seen = model.elbo(Observation(video), Relaxed(0.8, noise), 0.1, follow=follow).seen
     for one in seen:
         objects = one.state.objects
         inside = [getattr(objects, field.name) for field in fields(objects)]
@@ -124,7 +125,9 @@ def sqair_bound_and_gradients(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The numbers of the bound, and the gradient of every parameter."""
     model.zero_grad()
-    bounded = bound(video, noise, Annealed(torch.ones(()), torch.tensor(0.7), cut_gradients=False, clip_object=1.5))
+    bounded = bound(
+        Observation(video), noise, Annealed(torch.ones(()), torch.tensor(0.7), cut_gradients=False, clip_object=1.5)
+    )
     bounded.elbo.mean().backward()
     return bounded.numbers, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
@@ -207,10 +210,10 @@ Records = TrackingState | Scene | Sighting
 
 def records() -> dict[str, Records]:
     """What trackers keep between frames and say of one."""
-    image = squares(1).unbind(1)[0]
+    image = Observation(squares(1)[:, 0])
     model = tiny_model()
     kept, sighting = model.see(model.begin(image), image)
-    return {"scalor": kept, "sqair": SQAIR(SQAIRConfig(frame=(32, 32))).start(2, image), "sighting": sighting}
+    return {"scalor": kept, "sqair": SQAIR(SQAIRConfig(frame=(32, 32))).start(2, image.image), "sighting": sighting}
 
 
 @pytest.mark.parametrize("name", ["scalor", "sqair", "sighting"])
@@ -241,8 +244,9 @@ def test_frames_are_followed_from_the_first_on_each_from_the_state_after_the_las
     nothing = torch.zeros(1)
     nobody = Sighting(nothing, nothing, nothing, nothing, nothing, None)
 
-    def step(state: tuple[Tensor], image: Tensor) -> tuple[tuple[Tensor], Sighting]:
-        return (10 * state[0] + image,), nobody
+    def step(state: tuple[Tensor], seen: Observation) -> tuple[tuple[Tensor], Sighting]:
+        return (10 * state[0] + seen.image.amax(),), nobody
 
-    states = [state for (state,), _ in follow_frames(lambda image: (image + 1,), step, map(torch.tensor, (1, 2, 3)))]
+    images = [Observation(torch.full((1, 3, 1, 1), float(number))) for number in (1, 2, 3)]
+    states = [state for (state,), _ in follow_frames(lambda seen: (seen.image.amax() + 1,), step, images)]
     assert [int(state) for state in states] == [21, 212, 2123]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from scalor.data.observation import Observation
 from scalor.model.elbo import ElboTerms, explain
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:out of slots")  # tiny worlds ar
 
 
 def test_the_terms_sum_to_the_elbo() -> None:
-    terms = tiny_model(background=True).elbo(squares(3, clips=2), Relaxed(1.0)).terms
+    terms = tiny_model(background=True).elbo(Observation(squares(3, clips=2)), Relaxed(1.0)).terms
     values = {f.name: getattr(terms, f.name) for f in fields(ElboTerms)}
     assert sum(name.startswith("kl_") for name in values) == len(values) - 1
     expected = values.pop("log_likelihood") - sum(values.values())
@@ -31,7 +32,7 @@ def test_the_terms_sum_to_the_elbo() -> None:
 @each(VARIANTS)
 @pytest.mark.parametrize("estimator", [Mode(), Relaxed(0.5)], ids=["mode", "relaxed"])
 def test_a_divergence_is_never_negative(changes: dict[str, Any], estimator: Estimator) -> None:
-    terms = tiny_model(**changes).elbo(squares(4, clips=2), estimator, presence_prior=0.1).terms
+    terms = tiny_model(**changes).elbo(Observation(squares(4, clips=2)), estimator, presence_prior=0.1).terms
     for name, value in terms.to_dict().items():
         assert name == "log_likelihood" or (value >= 0).all(), name
 
@@ -49,9 +50,9 @@ def test_frames_explained_together_cost_what_they_cost_one_by_one() -> None:
     """What the priors remember is handed on from one part of a clip to the next."""
     model, video = tiny_model(background=True), squares(5, clips=2)
     with torch.no_grad():
-        whole = model.elbo(video, Mode())
+        whole = model.elbo(Observation(video), Mode())
         seen = whole.seen
-        images, past, parts = video.transpose(0, 1), model.no_past(2, video), []
+        images, past, parts = Observation(video).time_first(), model.no_past(2, video), []
         for part in (slice(0, 1), slice(1, 3), slice(3, 5)):
             parts.append(explain(model, images[part], seen[part], past, Mode(), PRESENCE_PRIOR))
             past = parts[-1].past
@@ -64,16 +65,16 @@ def test_frames_explained_together_cost_what_they_cost_one_by_one() -> None:
 
 def test_the_bound_of_a_batch_is_that_of_its_clips() -> None:
     model, video = tiny_model(background=True), squares(3, clips=3)
-    batch = model.elbo(video, Mode()).terms.elbo
-    alone = torch.cat([model.elbo(video[i : i + 1], Mode()).terms.elbo for i in range(3)])
+    batch = model.elbo(Observation(video), Mode()).terms.elbo
+    alone = torch.cat([model.elbo(Observation(video[i : i + 1]), Mode()).terms.elbo for i in range(3)])
     torch.testing.assert_close(batch, alone, rtol=1e-4, atol=1e-2)
 
 
 def test_a_presence_prior_may_be_a_number_or_a_tensor() -> None:
     model, video = tiny_model(), squares(2)
-    number = model.elbo(video, Mode(), 0.03).terms.elbo
-    torch.testing.assert_close(model.elbo(video, Mode(), torch.tensor(0.03)).terms.elbo, number)
-    assert not torch.allclose(model.elbo(video, Mode(), 0.3).terms.elbo, number)
+    number = model.elbo(Observation(video), Mode(), 0.03).terms.elbo
+    torch.testing.assert_close(model.elbo(Observation(video), Mode(), torch.tensor(0.03)).terms.elbo, number)
+    assert not torch.allclose(model.elbo(Observation(video), Mode(), 0.3).terms.elbo, number)
 
 
 def dealt(model: SCALOR, video: Tensor, seed: int) -> Relaxed:
@@ -92,7 +93,7 @@ def test_the_same_noise_gives_the_same_bound_and_other_noise_another(changes: di
     with torch.no_grad():
         for seed in (1, 1, 2):
             torch.rand(len(bounds) + 1)  # what else is drawn does not matter
-            bounds.append(model.elbo(video, dealt(model, video, seed)).terms.elbo)
+            bounds.append(model.elbo(Observation(video), dealt(model, video, seed)).terms.elbo)
     assert torch.equal(bounds[0], bounds[1])
     assert ((bounds[0] - bounds[2]).abs() > 1).all()
 
@@ -109,7 +110,7 @@ def test_every_frame_has_noise_of_its_own(background: bool) -> None:
         torch.cat([one.noise.uniforms[:2], two.noise.uniforms[2:]]),
     )
     with torch.no_grad():
-        bound, other = (model.elbo(video, estimator) for estimator in (one, replace(one, noise=mixed)))
+        bound, other = (model.elbo(Observation(video), estimator) for estimator in (one, replace(one, noise=mixed)))
     for t in range(3):
         same = torch.equal(bound.seen[t].state.objects.latent, other.seen[t].state.objects.latent)
         assert same is (t < 2)
@@ -125,8 +126,8 @@ def test_noise_drawn_beforehand_gives_the_bounds_of_noise_drawn_when_needed() ->
     """
     model, video = tiny_model(background=True), squares(3).expand(400, -1, -1, -1, -1)
     with torch.no_grad():
-        ours = model.elbo(video, dealt(model, video, 1)).terms.to_dict()
-        theirs = model.elbo(video, Relaxed(0.7)).terms.to_dict()
+        ours = model.elbo(Observation(video), dealt(model, video, 1)).terms.to_dict()
+        theirs = model.elbo(Observation(video), Relaxed(0.7)).terms.to_dict()
     for name, value in ours.items():
         low, median, high = theirs[name].quantile(torch.tensor([0.25, 0.5, 0.75]))
         assert low < high, name
@@ -139,7 +140,7 @@ def test_noise_drawn_beforehand_gives_the_bounds_of_noise_drawn_when_needed() ->
 def test_gradients_reach_every_parameter(changes: dict[str, Any], cut: bool) -> None:
     model, video = tiny_model(**changes), squares(3, clips=2)
     torch.manual_seed(0)
-    bound = model.elbo(video, Relaxed(1.0), presence_prior=0.1, cut_gradients=cut)
+    bound = model.elbo(Observation(video), Relaxed(1.0), presence_prior=0.1, cut_gradients=cut)
     assert torch.isfinite(bound.terms.elbo).all()
     (-bound.terms.elbo.mean()).backward()
     for name, parameter in model.named_parameters():
@@ -156,7 +157,7 @@ def test_cut_gradients_end_at_each_frame(changes: dict[str, Any]) -> None:
     def first_frame_gradient(frames: int, cut: bool) -> Tensor:
         torch.manual_seed(0)
         leaf = video[:, :frames].clone().requires_grad_()
-        bound = model.elbo(leaf, Relaxed(1.0), cut_gradients=cut)
+        bound = model.elbo(Observation(leaf), Relaxed(1.0), cut_gradients=cut)
         (gradient,) = torch.autograd.grad(bound.terms.elbo.sum(), leaf)
         return gradient[:, 0]
 
@@ -173,7 +174,7 @@ def test_cutting_gradients_does_not_change_the_bound() -> None:
     bounds = []
     for cut in (True, False):
         torch.manual_seed(0)
-        bounds.append(model.elbo(video, Relaxed(1.0), cut_gradients=cut).terms.elbo)
+        bounds.append(model.elbo(Observation(video), Relaxed(1.0), cut_gradients=cut).terms.elbo)
     assert torch.equal(*bounds)
 
 
@@ -183,7 +184,7 @@ def test_evened_gradients_are_those_of_the_same_bound_with_less_of_a_few_objects
 
     def bound_and_gradient(times: float) -> tuple[Tensor, Tensor]:
         torch.manual_seed(0)
-        bound = model.elbo(video, Relaxed(1.0), clip_object=times).terms.elbo
+        bound = model.elbo(Observation(video), Relaxed(1.0), clip_object=times).terms.elbo
         gradients = torch.autograd.grad(bound.sum(), list(model.propagation.move.parameters()))
         return bound, torch.cat([gradient.flatten() for gradient in gradients])
 
@@ -200,7 +201,7 @@ def test_the_importance_weighted_bound_is_above_the_mean_elbo() -> None:
     weighted = model.log_likelihood(video, samples=8)
     torch.manual_seed(3)
     with torch.no_grad():
-        singles = model.elbo(video.repeat(8, 1, 1, 1, 1), Exact()).terms.elbo.view(8, 3)
+        singles = model.elbo(Observation(video.repeat(8, 1, 1, 1, 1)), Exact()).terms.elbo.view(8, 3)
     assert singles.std(0).min() > 0
     assert (weighted >= singles.mean(0)).all()
     torch.testing.assert_close(weighted, singles.logsumexp(0) - math.log(8))
@@ -233,7 +234,7 @@ def test_importance_weights_agree_with_plain_sampling_from_the_prior() -> None:
         model.appearance.what.bias[:] = torch.tensor([0.4, 0.0, wide, wide])
         frame = squares(1, (16, 16))[:, 0].expand(draws, -1, -1, -1)
         torch.manual_seed(0)
-        weighted = model.elbo(frame[:, None], Exact(), rate).terms.elbo
+        weighted = model.elbo(Observation(frame[:, None]), Exact(), rate).terms.elbo
         start, past = model.start(draws, frame), model.no_past(draws, frame)
         *_, step = model.dream(start, past, (16, 16), rate, Exact())
         plain = torch.distributions.Normal(step.picture, 2.0).log_prob(frame).sum((1, 2, 3))
@@ -252,7 +253,7 @@ def test_importance_weights_agree_with_plain_sampling_from_the_prior() -> None:
 def test_activity_counts_what_happens() -> None:
     model, video = tiny_model(slots=3), squares(4, clips=2)
     with torch.no_grad():
-        activity = model.elbo(video, Mode()).activity
+        activity = model.elbo(Observation(video), Mode()).activity
     tracks = model.track(video)
     for clip in range(2):
         part = tracks.of_clip(clip)
@@ -267,7 +268,7 @@ def test_the_background_sees_where_no_object_is_and_teaches_objects_nothing() ->
     model, seen = tiny_model(background=True), []
     assert model.background is not None
     model.background.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    explained = model.elbo(squares(3), Exact())
+    explained = model.elbo(Observation(squares(3)), Exact())
     mask = explained.painting.foreground.mask
     assert 0.05 < float(mask.mean()) < 0.95
     torch.testing.assert_close(seen[0][:, 3:], 1 - mask)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig, SceneConfig
 from scalor.data.clip import Truth
+from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.model.lesson import LESSON_TERMS, at_frame, bind, ious, owners, teach
 from scalor.model.scalor import SCALOR
@@ -28,9 +29,9 @@ def model() -> SCALOR:
     return SCALOR(MODEL)
 
 
-def seen_clip(model: SCALOR) -> tuple[list[PosteriorStep], Tensor, Truth]:
+def seen_clip(model: SCALOR) -> tuple[list[PosteriorStep], Observation, Truth]:
     clip = Scenes(SCENE, seed=0).clips(0, 5)
-    return model.elbo(clip.frames, Mode()).seen, clip.frames, clip.truth
+    return model.elbo(clip.observation, Mode()).seen, clip.observation, clip.truth
 
 
 def test_all_terms_are_finite_and_not_negative(model: SCALOR) -> None:

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from scalor.boxes import RULER_SCALE
 from scalor.config import ModelConfig
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.model.geometry import at_row
 from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Exact, Mode
 
-from .worlds import TINY, squares, tiny_config
+from .worlds import TINY, parts, squares, tiny_config
 
 
 def still_model() -> SCALOR:
@@ -20,11 +20,11 @@ def still_model() -> SCALOR:
     return SCALOR(replace(tiny_config(), still=True)).eval()
 
 
-def before(scene: torch.Tensor, frames: int = 3) -> torch.Tensor:
-    """[1, T, 7, H, W]: squares that drift over a scene, the scene, and a ruler by which all are of typical size."""
+def before(scene: torch.Tensor, frames: int = 3) -> Observation:
+    """[1, T]: squares that drift over a scene, the scene, and a ruler by which all are of typical size."""
     drawn = squares(frames)
     seen = torch.where(drawn.amax(2, keepdim=True) > 0, drawn, scene)
-    return torch.cat([seen, scene.expand_as(seen), torch.full_like(seen[:, :, :1], 1 / RULER_SCALE)], 2)
+    return Observation(seen, scene.expand_as(seen), torch.ones_like(seen[:, :, 0, :, 0]))
 
 
 def test_where_nothing_is_found_the_picture_is_the_scene() -> None:
@@ -42,12 +42,13 @@ def test_the_bound_charges_for_the_frame_and_not_for_the_scene() -> None:
     with torch.no_grad():
         model.discovery.heads.bias[0] = -20
         model.discovery.heads.weight[0] = 0
-    empty = torch.cat([scene, scene, torch.ones(1, 32, 32) / RULER_SCALE])[None, None].expand(1, 3, -1, -1, -1)
+    still = scene.expand(1, 3, -1, -1, -1)
+    empty = Observation(still, still, torch.ones(1, 3, 32))
     explained = model.elbo(empty, Mode())
     assert float(explained.activity.squared_error) == pytest.approx(0, abs=1e-6)
     plain = SCALOR(tiny_config())
     pixels = 3 * 3 * 32 * 32
-    best = plain.elbo(torch.zeros(1, 3, 3, 32, 32), Mode()).terms
+    best = plain.elbo(Observation(torch.zeros(1, 3, 3, 32, 32)), Mode()).terms
     assert float(explained.terms.log_likelihood) >= float(best.log_likelihood) - 1e-3 * pixels
 
 
@@ -60,11 +61,11 @@ def test_gradients_reach_every_weight() -> None:
 def test_tracking_and_streaming_agree() -> None:
     model, video = still_model(), before(torch.rand(3, 32, 32))
     whole = model.track(video[0])
-    assert sum(len(part) for part in model.stream(list(video[0]))) == len(whole)
+    assert sum(len(part) for part in model.stream(video[0].unbind())) == len(whole)
 
 
 def test_frames_without_the_scene_are_refused() -> None:
-    with pytest.raises(InputError, match=r"\[T, 7, H, W\].*still scene"):
+    with pytest.raises(InputError, match=r"without a background.*still"):
         still_model().track(squares(3)[0])
 
 
@@ -73,11 +74,9 @@ def test_the_scene_is_given_or_modelled_but_not_both() -> None:
         ModelConfig(**{**TINY, "still": True, "background": True})
 
 
-def ruled(video: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+def ruled(video: Observation, sizes: torch.Tensor) -> Observation:
     """The same frames with another ruler, a size for each row."""
-    frames = video.clone()
-    frames[:, :, 6] = sizes[:, None] / RULER_SCALE
-    return frames
+    return replace(video, ruler=sizes.expand(1, len(video[0]), -1))
 
 
 def test_objects_are_found_as_large_as_the_ruler_says() -> None:
@@ -85,7 +84,7 @@ def test_objects_are_found_as_large_as_the_ruler_says() -> None:
     cells = torch.arange(16)[None]
     z_where = torch.zeros(1, 16, 4)
     sizes = torch.linspace(0.5, 2.0, 32)
-    (view,), _ = model.look(ruled(video, sizes).transpose(0, 1), model.no_memory(1, (32, 32), video))
+    (view,), _ = model.look(ruled(video, sizes).time_first(), model.no_memory(1, (32, 32), video.image))
     flat = model.discovery.place(z_where, cells, 4, None)
     grown = model.discovery.place(z_where, cells, 4, view.ruler)
     assert torch.equal(grown[..., :2], flat[..., :2])
@@ -107,7 +106,7 @@ def test_a_ruler_of_typical_sizes_changes_nothing_and_another_one_does(horizon: 
     with torch.no_grad():
         model.discovery.heads.bias[0] = 0.5
 
-    def boxes(frames: torch.Tensor) -> torch.Tensor:
+    def boxes(frames: Observation) -> torch.Tensor:
         return torch.from_numpy(model.generate(frames, observe=3, horizon=horizon, estimator=Mode()).tracks.box)
 
     plain = boxes(video)
@@ -126,7 +125,7 @@ def test_the_encoder_sees_what_differs_from_the_scene_and_colours_around_zero() 
     model, seen = still_model(), []
     model.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     video = before(torch.rand(3, 32, 32))
-    model.look(video.transpose(0, 1), model.no_memory(1, (32, 32), video))
-    colours, scene = video[0, :, :3], video[0, :, 3:6]
+    model.look(video.time_first(), model.no_memory(1, (32, 32), video.image))
+    colours, scene, _ = parts(video[0])
     torch.testing.assert_close(seen[0][:, 0, :3], colours - scene)
     torch.testing.assert_close(seen[0][:, 0, 3:6], colours - 0.5)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from scalor.config import ModelConfig
+from scalor.data.observation import Observation
 from scalor.model.scalor import SCALOR
 from scalor.model.state import ObjectState
 from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
@@ -84,7 +85,7 @@ def test_a_dead_slot_influences_nothing(changes: dict[str, Any], estimator: Esti
 def test_leaving_out_what_is_empty_changes_no_object(changes: dict[str, Any], slots: int) -> None:
     """`spare_below` saves work: births, deaths, identities and the live objects' fields are those of the whole."""
     model, video = tiny_model(slots=slots, **changes), squares(8, clips=3)
-    views, _ = model.look(video.transpose(0, 1), model.no_memory(3, (32, 32), video))
+    views, _ = model.look(Observation(video.transpose(0, 1)), model.no_memory(3, (32, 32), video))
     state = model.start(3, video)
     left_out = died = born = 0
     with torch.no_grad():
@@ -120,7 +121,7 @@ def test_the_noise_of_a_frame_suffices(changes: dict[str, Any]) -> None:
         for frame in OTHER_FRAMES:
             normals, uniforms = model.noise_per_frame(frame)
             noise = Noise(torch.randn(3, 2, normals), torch.rand(3, 2, uniforms))
-            bound = model.elbo(squares(3, frame, clips=2), Relaxed(1.0, noise), 0.1).terms.elbo
+            bound = model.elbo(Observation(squares(3, frame, clips=2)), Relaxed(1.0, noise), 0.1).terms.elbo
             assert torch.isfinite(bound).all()
 
 
@@ -131,7 +132,7 @@ def test_no_more_noise_is_drawn_than_a_frame_needs(background: bool, fewer_norma
     normals, uniforms = model.noise_per_frame((32, 32))
     short = Noise(torch.randn(2, 2, normals - fewer_normals), torch.rand(2, 2, uniforms - fewer_uniforms))
     with pytest.raises(AssertionError, match="more noise is asked for than was drawn"):
-        model.elbo(video, Relaxed(1.0, short), 0.1)
+        model.elbo(Observation(video), Relaxed(1.0, short), 0.1)
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def test_what_has_next_to_no_presence_may_be_left_out_of_the_bound(changes: dict
     results = []
     for follow in (model.follow, partial(model.follow, spare_below=1e-6)):
         model.zero_grad()
-        explained = model.elbo(video, Sharp(), follow=follow)
+        explained = model.elbo(Observation(video), Sharp(), follow=follow)
         explained.terms.elbo.mean().backward()
         gradients = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
         widths = sum(one.shown.where.shape[1] for one in explained.seen)
@@ -183,7 +184,7 @@ def test_any_grid_and_number_of_slots_trains_and_tracks(changes: dict[str, Any])
     height, width = model.config.frame
     video = torch.rand(2, 3, 3, height, width)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    (-model.elbo(video, Relaxed(1.0), 0.1).terms.elbo.mean() / video[0].numel()).backward()
+    (-model.elbo(Observation(video), Relaxed(1.0), 0.1).terms.elbo.mean() / video[0].numel()).backward()
     before = [parameter.clone() for parameter in model.parameters()]
     optimizer.step()
     assert all(torch.isfinite(parameter).all() for parameter in model.parameters())

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from scalor.config import ModelConfig
+from scalor.data.observation import Observation
 from scalor.model.decoders import Sprite
 from scalor.model.elbo import ElboResult, explain
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
@@ -110,6 +111,13 @@ def squares(frames: int, size: tuple[int, int] = (32, 32), clips: int = 1, seed:
     return video
 
 
+def parts(video: Observation) -> tuple[Tensor, Tensor, Tensor]:
+    """Image, background and ruler of what a still camera shows."""
+    assert video.still is not None
+    assert video.ruler is not None
+    return video.image, video.still, video.ruler
+
+
 def random_objects(clips: int, count: int, frame: tuple[int, int], seed: int = 0, what: int = 4) -> ObjectState:
     """Objects all over the frame and beyond its border, most of them alive."""
     random = torch.Generator().manual_seed(seed)
@@ -141,7 +149,7 @@ def random_sprite(clips: int, count: int, side: int = 8, seed: int = 0) -> Sprit
 def see(model: SCALOR, video: Tensor) -> SceneState:
     """The state after a video, frame by frame, by posterior modes."""
     with torch.no_grad():
-        *_, (state, _) = model.watch(video.unbind(1))
+        *_, (state, _) = model.watch(Observation(video).unbind(1))
     return state
 
 
@@ -188,7 +196,7 @@ def look(
 ) -> tuple[PosteriorStep, ElboResult]:
     """One frame [B, 3, H, W], as if nothing were remembered but the state."""
     clips, estimator = len(image), estimator or Mode()
-    (view,), _ = model.look(image[None], model.no_memory(clips, (image.shape[-2], image.shape[-1]), image))
+    (view,), _ = model.look(Observation(image[None]), model.no_memory(clips, (image.shape[-2], image.shape[-1]), image))
     seen = model.follow(state, view, estimator)
     past = model.no_past(clips, image)
-    return seen, explain(model, image[None], [seen], past, estimator, PRESENCE_PRIOR)
+    return seen, explain(model, Observation(image[None]), [seen], past, estimator, PRESENCE_PRIOR)

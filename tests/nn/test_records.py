@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from scalor.data.observation import Observation
 from scalor.nn.distributions import Mode, Normal
 from scalor.nn.records import together
 from tests.model.worlds import squares, tiny_model
@@ -66,7 +67,7 @@ def test_gradients_go_back_to_the_frame_they_came_from() -> None:
 def test_what_a_model_saw_comes_apart_again() -> None:
     model, video = tiny_model(), squares(4, clips=2)
     with torch.no_grad():
-        seen = model.elbo(video, Mode()).seen
+        seen = model.elbo(Observation(video), Mode()).seen
     later = [one.following for one in seen if one.following]
     assert len(later) == 3
     whole = together(later)

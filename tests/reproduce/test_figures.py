@@ -14,6 +14,7 @@ from scalor import checkpoint
 from scalor.baselines.sqair import DARK, SQAIR, SQAIRConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.mnist import Digits
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Tracker
@@ -192,7 +193,7 @@ def test_a_folder_with_another_training_costs_its_own_figures_alone(tmp_path: Pa
 
 
 def test_every_object_keeps_its_cell_in_its_colour_while_it_is_there() -> None:
-    seen = watch(tiny_model(), squares(4, (64, 64)))
+    seen = watch(tiny_model(), Observation(squares(4, (64, 64))))
     pictures = gallery(seen, (64, 64))
     ids, lives = np.unique(seen.tracks.id, return_counts=True)
     shown = sorted(ids[np.argsort(-lives, kind="stable")][:16].tolist())
@@ -261,4 +262,4 @@ def made_clip(centre: np.ndarray, visible: object) -> Clip:
         order=torch.arange(count)[None],
         owner=torch.full((1, frames, 64, 64), -1),
     )
-    return Clip(torch.zeros(1, frames, 3, 64, 64), truth)
+    return Clip(Observation(torch.zeros(1, frames, 3, 64, 64)), truth)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from torch import Tensor
 
 from scalor.classical.tracker import ClassicalTracker
 from scalor.config import ModelConfig
+from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR
 from scalor.outputs import ResultFolder
@@ -32,13 +32,12 @@ class Brightest:
     def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:
         waiting = []
         for frame in frames:
-            assert isinstance(frame, Tensor)
+            assert isinstance(frame, Observation)
             self.shown += 1
-            y, x = np.unravel_index(int(frame.sum(0).argmax()), frame.shape[1:])
+            y, x = np.unravel_index(int(frame.image.sum(0).argmax()), frame.size)
             box = np.array([[x, y, x + 2, y + 2]], float)
             one = np.zeros(1, int)
-            size = (frame.shape[1], frame.shape[2])
-            waiting.append(Tracks(one, one + self.shown - 1, one, box, one + 1.0, one == 1, size))
+            waiting.append(Tracks(one, one + self.shown - 1, one, box, one + 1.0, one == 1, frame.size))
             if len(waiting) > self.ahead:
                 yield waiting.pop(0)
         yield from waiting

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy import ndimage
 
-from scalor.boxes import RULER_SCALE
 from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
 from scalor.still.still_background import StillBackground
@@ -29,6 +29,7 @@ from scalor.tracking.view import (
 )
 from scalor.tracks import Tracks
 from scalor.video import Video, open_video
+from tests.model.worlds import parts
 
 UNIVERSAL = ModelConfig(frame=(64, 64), grid=(16, 16), object_size=(18.0, 18.0), size_range=0.75, still=True)
 COMPOSED = SceneConfig(kind="composed")
@@ -159,18 +160,18 @@ def picture() -> np.ndarray:
 
 
 def test_a_picture_of_whole_cells_stays_as_it_is(picture: np.ndarray) -> None:
-    frame = Lens((13, 22)).to_frame(picture).numpy()
+    frame = Lens((13, 22)).to_frame(picture).image.numpy()
     np.testing.assert_allclose(frame, picture.transpose(2, 0, 1) / 255, atol=1e-6)
 
 
 def test_the_last_row_and_column_are_repeated_up_to_whole_cells(picture: np.ndarray) -> None:
-    frame = Lens((13, 22), cell=(8, 8)).to_frame(picture).numpy()
+    frame = Lens((13, 22), cell=(8, 8)).to_frame(picture).image.numpy()
     expected = np.pad(picture, ((0, 3), (0, 2), (0, 0)), mode="edge").transpose(2, 0, 1) / 255
     np.testing.assert_allclose(frame, expected, atol=1e-6)
 
 
 def test_only_the_region_is_seen(picture: np.ndarray) -> None:
-    frame = Lens((13, 22), region=(4, 2, 14, 9), cell=(4, 5)).to_frame(picture).numpy()
+    frame = Lens((13, 22), region=(4, 2, 14, 9), cell=(4, 5)).to_frame(picture).image.numpy()
     expected = np.pad(picture[2:9, 4:14], ((0, 1), (0, 0), (0, 0)), mode="edge").transpose(2, 0, 1) / 255
     np.testing.assert_allclose(frame, expected, atol=1e-6)
 
@@ -212,7 +213,7 @@ def test_a_shrunken_video_is_seen_small_and_told_large() -> None:
     lens = Lens((40, 60), region=(10, 0, 50, 40), cell=(8, 8), scale=0.5)
     bright = np.zeros((40, 60, 3), np.uint8)
     bright[10:20, 30:36] = 255
-    frame = lens.to_frame(bright)
+    frame = lens.to_frame(bright).image
     assert frame.shape == (3, 24, 24)
     assert (frame[0, 6:9, 11:12] > 0.9).all()
     masks = np.zeros((1, 24, 24), bool)
@@ -225,17 +226,18 @@ def test_a_shrunken_video_is_seen_small_and_told_large() -> None:
 
 def test_the_empty_scene_goes_with_every_frame(picture: np.ndarray) -> None:
     frame = Lens((13, 22), cell=(8, 8), background=StillBackground([255 - picture])).to_frame(picture)
-    assert frame.shape == (7, 16, 24)
-    np.testing.assert_allclose((frame[:3] + frame[3:6]).numpy(), 1, atol=1e-6)
-    assert (frame[6] == 1 / RULER_SCALE).all()
+    assert frame.size == (16, 24)
+    image, still, ruler = parts(frame)
+    np.testing.assert_allclose((image + still).numpy(), 1, atol=1e-6)
+    assert torch.equal(ruler, torch.ones(16))
 
 
 def test_the_ruler_goes_from_edge_to_edge_of_the_region(picture: np.ndarray) -> None:
-    background = StillBackground([picture])
-    lens = Lens((26, 22), region=(0, 13, 22, 26), cell=(8, 8), background=background, perspective=(0.5, 2.0))
-    ruler = lens.to_frame(np.concatenate([picture, picture]))[6].numpy() * RULER_SCALE
-    assert np.ptp(ruler, axis=1).max() == 0
-    np.testing.assert_allclose(ruler[:, 0], 0.5 + 1.5 * (np.arange(16) + 0.5) / 13, rtol=1e-5)
+    lens = Lens(
+        (26, 22), region=(0, 13, 22, 26), cell=(8, 8), background=StillBackground([picture]), perspective=(0.5, 2.0)
+    )
+    _, _, ruler = parts(lens.to_frame(np.concatenate([picture, picture])))
+    np.testing.assert_allclose(ruler, 0.5 + 1.5 * (np.arange(16) + 0.5) / 13, rtol=1e-5)
 
 
 def test_height_and_width_may_be_scaled_apart() -> None:
@@ -251,7 +253,7 @@ def test_differences_from_the_background_are_amplified_by_the_contrast() -> None
     picture = scene.copy()
     picture[4:8, 6:12] = 110
     background = StillBackground([scene])
-    plain, strong = (Lens((12, 20), background=background, contrast=contrast).to_frame(picture) for contrast in (1, 4))
+    plain, strong = (Lens((12, 20), background=background, contrast=c).to_frame(picture).image for c in (1, 4))
     assert float(plain[0, 5, 8] * 255) == pytest.approx(110, abs=1)
     assert float(strong[0, 5, 8] * 255) == pytest.approx(140, abs=1)
     assert float(strong[0, 0, 0] * 255) == pytest.approx(100, abs=1)

@@ -18,6 +18,7 @@ from scalor import SCALOR, systems
 from scalor.baselines.sqair import DARK, SQAIR
 from scalor.config import Config
 from scalor.data.footage import Frames
+from scalor.data.observation import Observation
 from scalor.model import compiled as watching
 from scalor.model.compiled import CapturedStep
 from scalor.nn.records import copied
@@ -57,7 +58,7 @@ class PlainStep(TrainingStep):
         self.temperature.fill_(now.temperature)
         self.presence_prior.fill_(now.presence_prior)
         self.count_clips(number)
-        video = self.scenes.clips(self.index, length=now.length).frames
+        video = self.scenes.clips(self.index, length=now.length).observation
         self.run(Batch(video, None), self.draw_noise(number, now), now)
         return self.metrics
 
@@ -257,7 +258,7 @@ class CountedCapture(CapturedStep[Any]):
         super().__init__(*args)  # type: ignore[arg-type]
         CountedCapture.made += 1
 
-    def __call__(self, image: Tensor):  # type: ignore[no-untyped-def]
+    def __call__(self, image: Observation):  # type: ignore[no-untyped-def]
         CountedCapture.called += 1
         return super().__call__(image)
 
@@ -293,7 +294,7 @@ def test_a_long_clip_is_tracked_the_same_when_it_is_captured(monkeypatch: pytest
 @pytest.mark.parametrize("masks", [False, True])
 def test_every_captured_frame_is_a_plain_step_from_where_the_graph_stood(clips: int, masks: bool) -> None:
     model = tiny_model(slots=12).to(GPU)
-    images = squares(16, clips=clips).to(GPU).unbind(1)
+    images = Observation(squares(16, clips=clips).to(GPU)).unbind(1)
     step = partial(model.see, masks=masks)
     ids, kept, expected = set(), [], []
     with torch.inference_mode():

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import scalor
+from scalor.data.observation import Observation
 from scalor.training.loop import make_scenes
 from scalor.training.pictures import views
 
@@ -34,7 +35,7 @@ def test_a_clip_is_drawn_frame_by_frame_and_its_objects_one_by_one(whole: Path) 
     model, config = scalor.load(whole), tiny()
     with torch.no_grad():
         model.discovery.heads.bias[0] = 0.3  # it has not learned yet that there is anything to see
-    frames = make_scenes(config, "train", CPU).clips(0, 1).frames[0].numpy()
+    frames = make_scenes(config, "train", CPU).clips(0, 1).observation[0]
     pictures = views(model, frames)
     side = config.model.glimpse
     assert pictures["glimpses"].shape == (config.model.slots * side, len(frames) * side, 3)
@@ -45,5 +46,6 @@ def test_a_clip_is_drawn_frame_by_frame_and_its_objects_one_by_one(whole: Path) 
 
 def test_a_clip_with_the_still_scene_behind_it_is_drawn_too() -> None:
     config = replace(tiny().model, still=True)
-    frames = torch.rand(3, 7, *config.frame).numpy()
+    image, still = torch.rand(2, 3, 3, *config.frame)
+    frames = Observation(image, still, torch.ones(3, config.frame[0]))
     assert views(scalor.SCALOR(config), frames)["clip"].ndim == 3

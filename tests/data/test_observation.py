@@ -1,17 +1,17 @@
 """Frames from outside: what is taken, and for everything else one sentence that says what and how to mend it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from scalor.data.observation import Observation, check_frames, check_image, check_observation
 from scalor.errors import InputError
-from scalor.model.frames import check_frame, check_frames
 from scalor.model.scalor import SCALOR
-
-from .worlds import tiny_model
+from tests.model.worlds import tiny_model
 
 CELL = (8, 8)
 
@@ -122,15 +122,65 @@ ONE: dict[str, tuple[object, str]] = {
 @pytest.mark.parametrize(("frame", "sentence"), ONE.values(), ids=ONE)
 def test_a_bad_frame_of_a_stream_is_refused_in_one_sentence(frame: object, sentence: str) -> None:
     with pytest.raises(InputError) as error:
-        check_frame(frame, CELL)
+        check_image(frame, CELL)
     assert str(error.value) == sentence
 
 
-@pytest.mark.parametrize("channels", [3, 7])
-def test_a_good_frame_of_a_stream_comes_back_as_one_of_a_single_clip(channels: int) -> None:
-    given = np.random.default_rng(0).random((channels, 16, 24), np.float32)
-    for frame in (given, torch.from_numpy(given)):
-        assert torch.equal(check_frame(frame, CELL, channels), torch.from_numpy(given)[None])
+def observed(frames: int = 4) -> Observation:
+    image, still = torch.rand(2, frames, 3, 16, 24).unbind()
+    return Observation(image, still, torch.linspace(0.5, 3, 16).expand(frames, -1))
+
+
+def same(one: Observation, other: Observation) -> bool:
+    fields = ((getattr(each, name) for each in (one, other)) for name in ("image", "still", "ruler"))
+    return all(a is b is None or torch.equal(a, b) for a, b in fields)
+
+
+def test_a_good_image_of_a_stream_comes_back_as_one_of_a_single_clip() -> None:
+    given = np.random.default_rng(0).random((3, 16, 24), np.float32)
+    for frame in (given, torch.from_numpy(given), Observation(torch.from_numpy(given))):
+        assert same(check_image(frame, CELL), Observation(torch.from_numpy(given)[None]))
+    behind = observed()[0]
+    assert same(check_image(behind, CELL, still=True), behind.map(lambda part: part[None]))
+    assert same(check_image(behind, CELL), Observation(behind.image[None]))
+
+
+def test_a_background_and_a_ruler_are_kept_where_they_are_needed() -> None:
+    given = observed()
+    assert same(check_observation(given, CELL, still=True), given.map(lambda part: part[None]))
+    assert same(check_observation(given, CELL), Observation(given.image[None]))
+
+
+def without(**changes: Tensor | None) -> Observation:
+    return replace(observed(), **changes)  # type: ignore[arg-type]
+
+
+BAD_SCENES: dict[str, tuple[object, str]] = {
+    "an array": (torch.rand(4, 3, 16, 24), "without a background"),
+    "no background": (without(still=None), "without a background"),
+    "no ruler": (without(ruler=None), "without a background"),
+    "a smaller background": (without(still=torch.rand(4, 3, 8, 8)), r"still \[1, 4, 3, 8, 8\]"),
+    "a ruler of columns": (without(ruler=torch.ones(4, 24)), r"ruler \[1, 4, 24\]"),
+    "a bright background": (without(still=torch.full((4, 3, 16, 24), 2.0)), "still ranges from 2 to 2"),
+    "a ruler of nothing": (without(ruler=torch.zeros(4, 16)), "ruler ranges from 0 to 0"),
+    "an endless ruler": (without(ruler=torch.full((4, 16), torch.inf)), "ruler ranges from inf to inf"),
+}
+
+
+@pytest.mark.parametrize(("frames", "words"), BAD_SCENES.values(), ids=BAD_SCENES)
+def test_a_still_camera_needs_a_background_and_a_ruler_for_each_image(frames: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        check_observation(frames, CELL, still=True)
+
+
+def test_an_index_applies_to_all_that_is_observed() -> None:
+    given = observed()
+    assert same(given[1:3], Observation(*(getattr(given, name)[1:3] for name in ("image", "still", "ruler"))))
+    assert same(Observation.stack(given.unbind()), given)
+    batch = Observation.stack([given, observed()])
+    assert same(Observation.stack(batch.unbind(1)), batch.time_first())
+    assert batch.size == (16, 24)
+    assert (batch.values_per_clip, Observation(batch.image).values_per_clip) == (7 * 4 * 16 * 24, 3 * 4 * 16 * 24)
 
 
 @pytest.mark.parametrize("call", [SCALOR.track, SCALOR.reconstruct, SCALOR.log_likelihood, SCALOR.object_pictures])
