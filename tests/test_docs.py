@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scalor.cli import overrides
@@ -12,6 +13,7 @@ from scalor.cli.main import split_overrides
 from scalor.cli.options import parser
 from scalor.config import Config
 from scalor.errors import InputError
+from scalor.tracks import Tracks
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -118,3 +120,11 @@ def test_the_checks_find_what_they_look_for(tmp_path: Path) -> None:
     assert refusal("scalor trak a.mp4") == "there is no command trak"
     assert refusal("scalor score --frames 1-2") is None
     assert refusal("scalor track a.mp4 --slots 0") is not None
+
+
+def test_the_python_of_the_health_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "health.md").read_text(), re.S)
+    foreground, empty = np.zeros((144, 192), np.bool_), np.zeros(0)
+    nothing = Tracks(empty, empty, empty, np.zeros((0, 4)), empty, empty, (576, 768))
+    exec(code, {"frames": [(foreground, nothing)] * 795})
+    assert capsys.readouterr().out.startswith("health: ")
