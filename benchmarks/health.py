@@ -143,7 +143,7 @@ def watch(run: Run, foregrounds: Foregrounds) -> tuple[Facts, Health, float]:
             frame=np.full(many, number),
             id=here.id,
             box=here.box,
-            presence=np.ones(many),
+            confidence=np.ones(many),
             discovered=np.zeros(many, bool),
             size=size,
         )

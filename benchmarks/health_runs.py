@@ -198,7 +198,7 @@ def follow_film(film: Film, weights: str, size: tuple[float, float] | None) -> B
         with tempfile.TemporaryDirectory() as folder:
             np.save(Path(folder) / "film.npy", film.pictures)
             tracks = track(Path(folder) / "film.npy", weights, device="cpu", quiet=True)
-    return BoxRows(tracks.frame + 1, tracks.id, tracks.box, tracks.presence)
+    return BoxRows(tracks.frame + 1, tracks.id, tracks.box, tracks.confidence)
 
 
 Spoil = Callable[[BoxRows, np.random.Generator, float], BoxRows]

@@ -125,7 +125,7 @@ MUTATIONS = (
     # What users meet.
     Mutation("health/verdict.py", "sign * value >= sign * self.bad", "sign * value <= sign * self.bad", "health"),
     Mutation("outputs/result_folder.py", 'partial / "tracks.parquet"', 'Path("/nowhere/tracks.parquet")', "outputs"),
-    Mutation("outputs/tables.py", "frame.index + 1", "frame.index", "outputs"),
+    Mutation("track_files.py", 'columns["frame"] + 1', 'columns["frame"]', "outputs"),
     Mutation("outputs/mask_files.py", "FIRST_CHARACTER = 48", "FIRST_CHARACTER = 47", "outputs"),
     Mutation("video/containers.py", 'stream.thread_type = "SLICE"', 'stream.thread_type = "AUTO"', "video"),
     Mutation("video/sources.py", "seconds >= self.end", "seconds > 1 + self.end", "video"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scalor.nn.interface import Model
     from scalor.pipeline import track
     from scalor.presets import build, get_preset
-    from scalor.tracks import Tracks
+    from scalor.tracks import Tracks, read_tracks
 
 __version__ = "0.2.0"
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "build",
     "get_preset",
     "load",
+    "read_tracks",
     "save",
     "track",
 ]
@@ -51,6 +52,7 @@ MODULES = {
     "build": "scalor.presets",
     "get_preset": "scalor.presets",
     "load": "scalor.checkpoint",
+    "read_tracks": "scalor.tracks",
     "save": "scalor.checkpoint",
     "track": "scalor.pipeline",
 }

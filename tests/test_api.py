@@ -22,7 +22,7 @@ def test_a_public_name_can_be_imported(name: str) -> None:
 
 def test_nothing_public_is_forgotten() -> None:
     public = {"SCALOR", "Config", "InputError", "Model", "ModelConfig", "SceneConfig", "Tracks", "TrainConfig"}
-    assert set(scalor.__all__) == {*public, "build", "get_preset", "load", "save", "track"}
+    assert set(scalor.__all__) == {*public, "build", "get_preset", "load", "read_tracks", "save", "track"}
     assert set(scalor.__all__) <= set(dir(scalor))
     assert issubclass(scalor.InputError, Exception)
     assert scalor.__version__

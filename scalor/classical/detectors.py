@@ -192,9 +192,9 @@ def trackpy_tracks(frames: object, object_size: tuple[float, float]) -> Tracks:
     return Tracks(
         clip=clip,
         frame=frame,
-        id=number,
+        id=number + 1,
         box=np.concatenate([centre - half, centre + half], 1),
-        presence=np.ones(len(rows)),
+        confidence=np.ones(len(rows)),
         discovered=first[clip, number] == frame,
         size=(videos.shape[2], videos.shape[3]),
     )

@@ -144,9 +144,9 @@ def as_tracks(followed: TrackStates, clip: int, frame: int, size: tuple[int, int
     return Tracks(
         clip=np.full(rows, clip),
         frame=np.full(rows, frame),
-        id=followed.id,
+        id=followed.id + 1,
         box=followed.box,
-        presence=np.where(followed.missed > 0, PREDICTED_PRESENCE, 1.0),
+        confidence=np.where(followed.missed > 0, PREDICTED_PRESENCE, 1.0),
         discovered=followed.new,
         size=size,
     )

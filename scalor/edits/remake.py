@@ -67,7 +67,7 @@ class Remake:
             tables = stack.enter_context(TrackTables(folder))
             parquet = None
             if ParquetTable.available():
-                parquet = stack.enter_context(ParquetTable(folder / "tracks.parquet"))
+                parquet = stack.enter_context(ParquetTable(folder / "tracks.parquet", self.about.size))
             if masks is not None:
                 coco = stack.enter_context(CocoFile(folder / "masks.json", facts))
                 label_pages = stack.enter_context(LabelTiff(folder / "labels.tif"))

@@ -168,12 +168,12 @@ def _jumps(tracks: Tracks, number: int, rows: np.ndarray, step: int) -> list[Dou
 
 def _unsure(tracks: Tracks, number: int, rows: np.ndarray, confidence: float) -> list[Doubt]:
     """Return the runs of low confidence of a track."""
-    low = np.concatenate([[False], tracks.presence[rows] < confidence, [False]])
+    low = np.concatenate([[False], tracks.confidence[rows] < confidence, [False]])
     starts, stops = np.flatnonzero(low[1:] & ~low[:-1]), np.flatnonzero(low[:-1] & ~low[1:])
     found = []
     for start, stop in zip(starts, stops, strict=True):
         first, last = int(tracks.frame[rows[start]]), int(tracks.frame[rows[stop - 1]])
-        lowest = float(tracks.presence[rows[start:stop]].min())
+        lowest = float(tracks.confidence[rows[start:stop]].min())
         text = f"the confidence of track {number} is {lowest:.2f} at its lowest."
         found.append(Doubt("low confidence", number, first, last, text))
     return found

@@ -21,7 +21,7 @@ def tracks_of(
 ) -> Tracks:
     """Return tracks of one clip."""
     clip = np.zeros(len(id), int)
-    return Tracks(clip=clip, frame=frame, id=id, box=box, presence=confidence, discovered=discovered, size=size)
+    return Tracks(clip=clip, frame=frame, id=id, box=box, confidence=confidence, discovered=discovered, size=size)
 
 
 def read_tracks(path: Path, size: tuple[int, int]) -> Tracks:

@@ -131,7 +131,7 @@ def predictions(tracks: Tracks, size: float, minimum_presence: float = 0.5) -> T
     height, width = tracks.size
     x, y = tracks.centre[:, 0], tracks.centre[:, 1]
     near = (x >= -margin) & (x <= width + margin) & (y >= -margin) & (y <= height + margin)
-    return tracks.select((tracks.presence > minimum_presence) & near)
+    return tracks.select((tracks.confidence > minimum_presence) & near)
 
 
 def pair_up(

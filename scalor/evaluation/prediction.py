@@ -112,7 +112,7 @@ def centre_errors(tracks: Tracks, truth: Truth, size: float, observe: int) -> Ce
     """
     _check_observed(observe, truth.id.shape[1])
     gate = strict_gate(size)
-    sure = tracks.select((tracks.presence > 0.5) & (tracks.frame >= observe))
+    sure = tracks.select((tracks.confidence > 0.5) & (tracks.frame >= observe))
     forecasts = dict(
         zip(
             zip(sure.clip.tolist(), sure.frame.tolist(), sure.id.tolist(), strict=True),

@@ -206,7 +206,7 @@ def rows_of(tracks: Tracks, frame: int, scale: tuple[float, float], corner: tupl
     """
     down, across = scale
     factors, shift = np.array([across, down] * 2), np.array([*corner, *corner])
-    boxes, hidden = (tracks.box - shift) * factors, tracks.presence <= PREDICTED_PRESENCE
+    boxes, hidden = (tracks.box - shift) * factors, tracks.confidence <= PREDICTED_PRESENCE
     return [Row(frame, id_from + int(tracks.id[row]), boxes[row], bool(hidden[row])) for row in range(len(tracks))]
 
 

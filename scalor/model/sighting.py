@@ -94,9 +94,9 @@ def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame:
     return Tracks(
         clip=at[0],
         frame=at[1] + first_frame,
-        id=ids[at],
+        id=ids[at] + 1,
         box=column([s.box for s in sightings]),
-        presence=column([s.presence for s in sightings]),
+        confidence=column([s.presence for s in sightings]),
         discovered=column([s.discovered for s in sightings]),
         size=size,
         masks=column(masks) if masks else None,

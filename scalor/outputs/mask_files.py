@@ -128,7 +128,7 @@ class CocoFile:
                 "bbox": [x0, y0, round(x1 - x0, 3), round(y1 - y0, 3)],
                 "area": int(mask.sum()),
                 "iscrowd": 0,
-                "score": round(float(tracks.presence[row]), 4),
+                "score": round(float(tracks.confidence[row]), 4),
                 "segmentation": {"size": [height, width], "counts": mask_files.encode(mask)},
             }
             self._file.write(_item(self.annotations, annotation))

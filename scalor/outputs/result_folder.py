@@ -32,7 +32,8 @@ FILES = {
     "report.html": "this page",
     "overlay.mp4": "the video with boxes, ids and trails; a white dot marks an object just discovered",
     "tracks.csv": "one row per object and frame: frame in the original video (from 0), seconds, id (from 1), box x0 y0 "
-    "x1 y1 and centre x y in pixels of the original video, confidence (0 to 1), discovered (1 where first told of)",
+    "x1 y1 and centre x y in pixels of the original video, confidence (0 to 1), discovered (1 in the first frame of a "
+    "track)",
     "tracks.parquet": "the same columns, in full precision",
     "tracks_mot.txt": "MOTChallenge text: frame and id (from 1), left, top, width, height, confidence, -1, -1, -1",
     "tracks_napari.csv": "for napari's Tracks layer: track_id, t (frame in the original video), y, x, by id and t",
@@ -147,7 +148,7 @@ class ResultFolder:
             self._overlay = stack.enter_context(VideoWriter(partial / "overlay.mp4", self.fps))
             self._parquet = None
             if ParquetTable.available():
-                self._parquet = stack.enter_context(ParquetTable(partial / "tracks.parquet"))
+                self._parquet = stack.enter_context(ParquetTable(partial / "tracks.parquet", self.size))
             if self.masks:
                 self._coco = stack.enter_context(CocoFile(partial / "masks.json", self.facts))
                 self._label_pages = stack.enter_context(LabelTiff(partial / "labels.tif"))
@@ -176,11 +177,11 @@ class ResultFolder:
         index : int
             Number of the frame in the original video, from 0.
         tracks : Tracks
-            Tracks of this frame only, in pixels of the original video, with ids from 0 as models return them. In the
-            files, ids count from 1. `tracks.frame` is ignored, because a model counts only the frames it was given.
+            Tracks of this frame only, in pixels of the original video. `tracks.frame` and `tracks.seconds` are ignored,
+            because a model counts only the frames it was given.
         """
         self._check(picture, index, tracks)
-        frame = TrackedFrame(picture, seconds, index, replace(tracks, id=tracks.id + 1, masks=self._masks_of(tracks)))
+        frame = TrackedFrame(picture, seconds, index, tracks if self.masks else replace(tracks, masks=None))
         if not self._frames:
             self._first_seconds = seconds
             self.scene = picture.copy() if self.scene is None else self.scene
@@ -198,9 +199,6 @@ class ResultFolder:
         self._frames += 1
         self._last_index, self._last_seconds = index, seconds
 
-    def _masks_of(self, tracks: Tracks) -> np.ndarray | None:
-        return tracks.masks if self.masks else None
-
     def _check(self, picture: np.ndarray, index: int, tracks: Tracks) -> None:
         """Raise InputError for a frame that cannot be added."""
         if picture.dtype != np.uint8 or picture.shape != (*self.size, 3):
@@ -214,10 +212,10 @@ class ResultFolder:
             )
         if self._frames and index <= self._last_index:
             raise InputError(f"index is {index} after {self._last_index}: add frames in the order of the video.")
-        if len(np.unique(tracks.id)) < len(tracks) or (len(tracks) and tracks.id.min() < 0):
+        if len(np.unique(tracks.id)) < len(tracks) or (len(tracks) and tracks.id.min() < 1):
             raise InputError(
                 f"tracks at frame {index} hold the ids {tracks.id.tolist()}: give one frame of one clip, each id once "
-                "and from 0."
+                "and from 1."
             )
         if self.masks and tracks.masks is None:
             raise InputError(f"masks is true but the tracks at frame {index} hold none: ask for masks when tracking.")

@@ -13,18 +13,29 @@ from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
 from scalor.errors import InputError
+from scalor.track_files import (
+    COLUMNS,
+    Columns,
+    arrow_schema,
+    arrow_table,
+    csv_lines,
+    header,
+    mot_lines,
+    napari_lines,
+    napari_rows,
+)
 from scalor.tracks import Tracks
 
 
 @dataclass(frozen=True)
 class TrackedFrame:
-    """One frame of the video with its tracks. As in result files, ids count from 1 and 0 is the background."""
+    """One frame of the video with its tracks."""
 
     picture: UInt8[np.ndarray, "H W 3"]
     seconds: float
@@ -45,6 +56,11 @@ class TrackedFrame:
                 owner[inside][mask[inside]] = row
         return owner
 
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of the tracks in files, with the number and the time of this frame."""
+        return self.tracks.at(self.index, self.seconds).columns()
+
     @property
     def labels(self) -> Int[np.ndarray, "H W"]:
         """For each pixel, the id of the object that is visible there; 0 for the background."""
@@ -62,7 +78,6 @@ def extent(mask: Bool[np.ndarray, "H W"]) -> tuple[slice, slice]:
     return inside, slice(int(columns[0]), int(columns[-1]) + 1)
 
 
-COLUMNS = ("frame", "seconds", "id", "x0", "y0", "x1", "y1", "x", "y", "confidence", "discovered")
 ROW_GROUP = 2**16
 """Number of rows written to a parquet file at once."""
 
@@ -78,24 +93,14 @@ class TrackTables:
         self._tracks = self._open.enter_context(open(self.folder / "tracks.csv", "w"))
         self._mot = self._open.enter_context(open(self.folder / "tracks_mot.txt", "w"))
         self._counts = self._open.enter_context(open(self.folder / "counts.csv", "w"))
-        self._tracks.write(",".join(COLUMNS) + "\n")
+        self._tracks.write(header(COLUMNS))
         self._counts.write("frame,seconds,objects\n")
         return self
 
     def add(self, frame: TrackedFrame) -> None:
-        tracks = frame.tracks
-        self._counts.write(f"{frame.index},{frame.seconds:.4f},{len(tracks)}\n")
-        for number, box, (x, y), presence, discovered in zip(
-            tracks.id, tracks.box, tracks.centre, tracks.presence, tracks.discovered, strict=True
-        ):
-            x0, y0, x1, y1 = box
-            self._tracks.write(
-                f"{frame.index},{frame.seconds:.4f},{number},{x0:.3f},{y0:.3f},{x1:.3f},{y1:.3f},{x:.3f},{y:.3f},"
-                f"{presence:.4f},{discovered:d}\n"
-            )
-            self._mot.write(
-                f"{frame.index + 1},{number},{x0:.3f},{y0:.3f},{x1 - x0:.3f},{y1 - y0:.3f},{presence:.4f},-1,-1,-1\n"
-            )
+        self._counts.write(f"{frame.index},{frame.seconds:.4f},{len(frame.tracks)}\n")
+        self._tracks.writelines(csv_lines(frame.columns))
+        self._mot.writelines(mot_lines(frame.columns))
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._open.close()
@@ -109,37 +114,26 @@ class ParquetTable:
         """Return whether pyarrow is installed."""
         return find_spec("pyarrow") is not None
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._waiting: list[dict[str, np.ndarray]] = []
+    def __init__(self, path: Path, size: tuple[int, int]) -> None:
+        self.path, self.size = path, size
+        self._waiting: list[Columns] = []
         self._rows = 0
 
     def __enter__(self) -> "ParquetTable":
-        self._arrow: Any = import_module("pyarrow")
-        whole, real = self._arrow.int64(), self._arrow.float64()
-        kinds = {"frame": whole, "id": whole, "discovered": self._arrow.int8()}
-        self._schema = self._arrow.schema([(name, kinds.get(name, real)) for name in COLUMNS])
+        self._schema = arrow_schema(clips=False, facts={"size": list(self.size)})
         self._writer = import_module("pyarrow.parquet").ParquetWriter(self.path, self._schema)
         return self
 
     def add(self, frame: TrackedFrame) -> None:
-        tracks = frame.tracks
-        values = [tracks.id, *tracks.box.T, *tracks.centre.T, tracks.presence, tracks.discovered]
-        times = [np.full(len(tracks), frame.index), np.full(len(tracks), frame.seconds)]
-        self._waiting.append(dict(zip(COLUMNS, times + values, strict=True)))
-        self._rows += len(tracks)
+        self._waiting.append(frame.columns)
+        self._rows += len(frame.tracks)
         # Frames without objects are held in memory as well, so the number of frames is limited, too.
         if self._rows >= ROW_GROUP or len(self._waiting) >= ROW_GROUP:
             self._flush()
 
     def _flush(self) -> None:
-        columns = {
-            field.name: self._arrow.array(
-                np.concatenate([part[field.name] for part in self._waiting]).astype(field.type.to_pandas_dtype())
-            )
-            for field in self._schema
-        }
-        self._writer.write_table(self._arrow.table(columns, schema=self._schema))
+        columns = {name: np.concatenate([part[name] for part in self._waiting]) for name in COLUMNS}
+        self._writer.write_table(arrow_table(columns, self._schema))
         self._waiting.clear()
         self._rows = 0
 
@@ -175,11 +169,7 @@ def read_counts(path: Path) -> dict[int, float]:
 
 
 def write_napari(file: TextIO, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Write the lines of one object to `tracks_napari.csv`; yield its rows unchanged.
-
-    In napari, whole numbers are the centres of pixels; here they are the upper left corners.
-    """
+    """Write the lines of one object to `tracks_napari.csv`; yield its rows unchanged."""
     for rows in pieces:
-        for number, t, y, x in zip(rows["id"], rows["frame"], rows["y"], rows["x"], strict=True):
-            file.write(f"{number},{t},{y - 0.5:.3f},{x - 0.5:.3f}\n")
+        file.writelines(napari_lines(napari_rows(rows["id"], rows["frame"], rows["x"], rows["y"])))
         yield rows

@@ -86,7 +86,7 @@ def watch(model: SCALOR, frames: Observation) -> Watched:
     for state, sighting in model.watch(video.unbind(1), masks=True):
         sprite = model.appearance.draw(state.objects.z_what)
         ids, pictures = sighting.id[0].tolist(), (sprite.colour * sprite.mask)[0].cpu().numpy()
-        own.append({number: picture for number, picture in zip(ids, pictures, strict=True) if number >= 0})
+        own.append({number + 1: picture for number, picture in zip(ids, pictures, strict=True) if number >= 0})
         sightings.append(sighting)
     picture, behind = painting.picture, painting.background
     return Watched(
@@ -219,7 +219,7 @@ def occlusion(model: SCALOR, preset: str) -> Picture:
     shown = range(middle - APART, middle + APART + 1)
     seen = watch(model, clip.observation)
     truth = truth_tracks(clip)
-    two = np.isin(truth.id, clip.truth.id[0, middle, pair].numpy())
+    two = np.isin(truth.id, clip.truth.id[0, middle, pair].numpy() + 1)
     names = [renamed(truth, seen.tracks, t).id for t in shown]
     followers = np.concatenate([name[two & (truth.frame == t)] for name, t in zip(names, shown, strict=True)])
     scale = WIDTH // len(shown) // ZOOM
@@ -266,9 +266,9 @@ def truth_tracks(clip: Clip) -> Tracks:
     return Tracks(
         clip=np.zeros(len(frame), np.int64),
         frame=frame.numpy(),
-        id=truth.id[0, frame, which].numpy(),
+        id=truth.id[0, frame, which].numpy() + 1,
         box=truth.box[0, frame, which].numpy(),
-        presence=np.ones(len(frame), np.float32),
+        confidence=np.ones(len(frame), np.float32),
         discovered=np.zeros(len(frame), bool),
         size=(clip.frames.shape[-2], clip.frames.shape[-1]),
     )
@@ -284,7 +284,7 @@ def renamed(truth: Tracks, tracks: Tracks, frame: int) -> Tracks:
     reach = (true.box[:, 2:] - true.box[:, :2]).max(axis=1, keepdims=True) / 2
     partner = assign(np.where(distance <= reach, distance, np.inf))
     names = {int(old): int(found.id[j]) for old, j in zip(true.id, partner, strict=True) if j >= 0}
-    free = int(tracks.id.max(initial=-1)) + 1
+    free = int(tracks.id.max(initial=0)) + 1
     for old in np.unique(truth.id).tolist():
         names.setdefault(old, free + len(names))
     return replace(truth, id=np.array([names[int(old)] for old in truth.id], np.int64))

@@ -101,7 +101,7 @@ class Identities:
             row_of[number] = int(row)
             middle = (tracks.box[row, :2] + tracks.box[row, 2:]) / 2
             life = self.lives.setdefault(number, TrackHistory())
-            life.add(now, middle, linked.size[track], float(tracks.presence[row]))
+            life.add(now, middle, linked.size[track], float(tracks.confidence[row]))
             life.believed |= life.count >= min(self.proof, now + 1) and life.mean_presence >= self.likely
         self.waiting.append(Seen(now, packed(tracks), row_of))
         return list(self.decided(now - self.lag))
@@ -138,9 +138,9 @@ class Identities:
         return Tracks(
             clip=np.zeros(len(row), int),
             frame=np.full(len(row), seen.time),
-            id=np.array([number for number, _, _, _ in rows], int),
+            id=np.array([number for number, _, _, _ in rows], int) + 1,
             box=np.array([box for _, _, box, _ in rows]).reshape(-1, 4),
-            presence=np.append(tracks.presence, PREDICTED_PRESENCE)[row],
+            confidence=np.append(tracks.confidence, PREDICTED_PRESENCE)[row],
             discovered=np.array([new for _, _, _, new in rows], bool),
             size=tracks.size,
             masks=None if masks is None else chosen(masks, row),
@@ -250,7 +250,7 @@ def believable(
     """
     unlike = shape_distance(tracks.box, usual, any_direction)
     asked = MIN_PRESENCE + PRESENCE_PER_DISTANCE * certainty * (unlike - FREE_DISTANCE).clip(min=0)
-    enough: np.ndarray = tracks.presence >= asked.clip(max=MAX_PRESENCE_ASKED)
+    enough: np.ndarray = tracks.confidence >= asked.clip(max=MAX_PRESENCE_ASKED)
     return enough
 
 

@@ -262,7 +262,7 @@ def test_there_are_never_more_objects_than_slots() -> None:
     frames = video(clips=2, frames=3)
     tracks = model.track(frames)
     assert [int((tracks.frame == t).sum()) for t in range(3)] == [6, 6, 6]
-    assert set(tracks.id.tolist()) == {0, 1, 2}
+    assert set(tracks.id.tolist()) == {1, 2, 3}
     assert tracks.discovered.tolist() == (tracks.frame == 0).tolist()
     numbers = bound(model, frames).numbers
     # All slots taken: of the later frames' discovery nothing is asked, so it costs nothing.

@@ -46,8 +46,8 @@ def test_a_square_on_its_way_is_one_object_with_its_own_boxes(way: str) -> None:
     tracks = tracker(way).track(film([(path, RED)], 10))
     assert tracks.size == (40, 64)
     assert tracks.frame.tolist() == list(range(10))
-    assert tracks.id.tolist() == [0] * 10
-    assert tracks.presence.tolist() == [1.0] * 10
+    assert tracks.id.tolist() == [1] * 10
+    assert tracks.confidence.tolist() == [1.0] * 10
     assert tracks.discovered.tolist() == [True] + [False] * 9
     truth = [(x, y, x + SIDE, y + SIDE) for x, y in path]
     np.testing.assert_allclose(tracks.box, truth, atol=0.2)
@@ -85,10 +85,10 @@ def test_an_object_that_blinks_is_still_reported_where_that_is_the_rule() -> Non
     frames[4] = 0
     for way in BLIND:
         tracks = tracker(way).track(frames)
-        assert np.unique(tracks.id).tolist() == [0]
+        assert np.unique(tracks.id).tolist() == [1]
         blink = tracks.frame == 4
         assert blink.sum() == LINKER_SETTINGS[way].reported
-        assert (tracks.presence[blink] < 1).all()
+        assert (tracks.confidence[blink] < 1).all()
 
 
 @pytest.mark.parametrize("way", DETECTORS)
@@ -128,7 +128,7 @@ def test_a_given_background_is_taken_away() -> None:
     for t, frame in enumerate(frames):
         frame[:, 10:18, 4 + t : 12 + t] = np.array(RED)[:, None, None]
     tracks = tracker("foreground", background=background).track(frames)
-    assert tracks.id.tolist() == [0] * 5
+    assert tracks.id.tolist() == [1] * 5
     np.testing.assert_allclose(tracks.box[0], (4, 10, 12, 18))
 
 

@@ -76,5 +76,5 @@ def write_results(folder: Path, video: Path, masks: bool = True) -> None:
     with ResultFolder(folder, SIZE, FPS, masks=masks, facts={"video": str(video), "command": "drawn"}) as results:
         for t in range(FRAMES):
             here = tracks.select(tracks.frame == t)
-            here = replace(here, id=here.id - 1, masks=shown[t][order[t]] if masks else None)
+            here = replace(here, masks=shown[t][order[t]] if masks else None)
             results.add(np.full((*SIZE, 3), 40, np.uint8), t / FPS, t, here)

@@ -73,7 +73,7 @@ def test_gaps_and_low_confidence_are_doubtful() -> None:
     holes = STEADY.select((STEADY.id != 2) | ~np.isin(STEADY.frame, [8, 9]))
     assert kinds(holes) == [("gap", 2, 7, 10)]
     presence = np.where((STEADY.id == 1) & np.isin(STEADY.frame, [3, 4, 9]), 0.3, 0.9)
-    unsure = replace(STEADY, presence=presence)
+    unsure = replace(STEADY, confidence=presence)
     assert kinds(unsure) == [("low confidence", 1, 3, 4), ("low confidence", 1, 9, 9)]
     assert doubtful_places(unsure, confidence=0.2) == []
     assert "0.30" in doubtful_places(unsure)[0].sentence

@@ -101,7 +101,7 @@ def tracks_of(
         frame=time[order],
         id=identity[present][order],
         box=boxes(centre[present])[order],
-        presence=np.full(len(clip), presence),
+        confidence=np.full(len(clip), presence),
         discovered=~(np.cumsum(present, axis=1)[clip, time, slot] > 1)[order],
         size=VIEW,
     )

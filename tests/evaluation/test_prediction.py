@@ -112,7 +112,7 @@ def test_only_objects_matched_in_the_strict_gate_are_measured() -> None:
 
 def test_unsure_forecasts_are_lost() -> None:
     tracks = tracks_of(walk())
-    faded = replace(tracks, presence=np.where(tracks.frame >= OBSERVE, 0.5, 1.0))
+    faded = replace(tracks, confidence=np.where(tracks.frame >= OBSERVE, 0.5, 1.0))
     assert centre_errors(faded, truth_of(walk()), 4.0, OBSERVE).lost.tolist() == [2] * 5
 
 

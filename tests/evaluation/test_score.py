@@ -94,7 +94,7 @@ def test_both_forms_of_our_own_tracks_read_the_same(tmp_path: Path) -> None:
     ours, mot = read_boxes(tmp_path / "tracks.csv"), read_boxes(tmp_path / "tracks_mot.txt")
     np.testing.assert_array_equal(ours.frame, tracks.frame + 1)
     np.testing.assert_array_equal(ours.frame, mot.frame)
-    np.testing.assert_array_equal(ours.id, mot.id - 1)
+    np.testing.assert_array_equal(ours.id, mot.id)
     np.testing.assert_allclose(ours.box, mot.box, atol=2e-3)
     np.testing.assert_allclose(ours.box, tracks.box, atol=1e-3)
 

@@ -44,7 +44,7 @@ def tracks_of(number: int, rows: Rows) -> Tracks:
         frame=np.full(many, number),
         id=table[:, 0].astype(int),
         box=table[:, 1:],
-        presence=np.ones(many),
+        confidence=np.ones(many),
         discovered=np.zeros(many, bool),
         size=(HEIGHT, WIDTH),
     )

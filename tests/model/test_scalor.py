@@ -107,7 +107,7 @@ def test_tracks_are_sorted_and_identities_belong_to_one_life() -> None:
             mine = part.select(part.id == identity)
             assert np.array_equal(mine.frame, mine.frame[0] + np.arange(len(mine)))
             assert mine.discovered.tolist() == [True] + [False] * (len(mine) - 1)
-    assert ((tracks.presence >= 0) & (tracks.presence <= 1)).all()
+    assert ((tracks.confidence >= 0) & (tracks.confidence <= 1)).all()
     assert (tracks.box[:, 2:] > tracks.box[:, :2]).all()
     assert (np.unique(tracks.frame * 2 + tracks.clip, return_counts=True)[1] <= 6).all()
 

@@ -165,7 +165,7 @@ def assert_same_tracks(one: Tracks, other: Tracks, tolerance: float = 1e-2) -> N
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
     apart = abs(one.box - other.box).max(initial=0)
     assert apart < tolerance, apart
-    assert abs(one.presence - other.presence).max(initial=0) < tolerance
+    assert abs(one.confidence - other.confidence).max(initial=0) < tolerance
     assert one.size == other.size
     assert (one.masks is None) == (other.masks is None)
 

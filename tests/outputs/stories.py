@@ -38,9 +38,9 @@ def shots(count: int, *, masks: bool = False, stride: int = 1, first: int = 0, s
         tracks = Tracks(
             clip=np.zeros(len(ids), int),
             frame=np.full(len(ids), t),
-            id=ids,
+            id=ids + 1,
             box=box,
-            presence=rng.random(len(ids)),
+            confidence=rng.random(len(ids)),
             discovered=age == 0,
             size=SIZE,
             masks=shown if masks else None,

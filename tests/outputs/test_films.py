@@ -13,7 +13,7 @@ from tests.outputs.stories import Shot, shots
 
 
 def seen(shot: Shot) -> TrackedFrame:
-    return TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1))
+    return TrackedFrame(*shot)
 
 
 def test_a_film_drawn_frame_by_frame_is_the_film_drawn_at_once() -> None:

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,7 @@ def test_the_text_is_that_of_pycocotools(mask: np.ndarray, text: str) -> None:
 def write(path: Path, video: list[Shot]) -> dict[str, Any]:
     with CocoFile(path, {"video": 'a "quoted" name.mp4', "frames": 3}) as file:
         for shot in video:
-            file.add(TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1)))
+            file.add(TrackedFrame(*shot))
     assert sorted(path.parent.iterdir()) == [path]
     document: dict[str, Any] = json.loads(path.read_text())
     return document
@@ -81,7 +80,7 @@ def test_every_mask_decodes_to_the_mask_given(tmp_path: Path) -> None:
             assert isinstance(segmentation, dict)
             assert segmentation["size"] == list(SIZE)
             assert np.array_equal(mask_files.decode(segmentation["counts"], SIZE), mask)
-            assert (found["image_id"], found["track_id"]) == (shot.index, shot.tracks.id[row] + 1)
+            assert (found["image_id"], found["track_id"]) == (shot.index, shot.tracks.id[row])
             assert (found["area"], found["category_id"], found["iscrowd"]) == (mask.sum(), 1, 0)
             x0, y0, x1, y1 = shot.tracks.box[row]
             assert np.allclose(found["bbox"], [x0, y0, x1 - x0, y1 - y0], atol=1e-3)

@@ -78,7 +78,7 @@ def test_napari_gets_rows_sorted_by_object_and_time_at_the_middles_of_pixels(tmp
     table = np.array(rows, float)
     assert np.array_equal(np.lexsort((table[:, 1], table[:, 0])), np.arange(len(table)))
     expected = [
-        (number + 1, shot.index, y - 0.5, x - 0.5)
+        (number, shot.index, y - 0.5, x - 0.5)
         for shot in shots(30, stride=3)
         for number, (x, y) in zip(shot.tracks.id, shot.tracks.centre, strict=True)
     ]
@@ -104,7 +104,7 @@ def test_label_pages_and_masks_agree_with_the_tracks(tmp_path: Path) -> None:
         assert shot.tracks.masks is not None
         labels = np.zeros(SIZE, int)
         for number, mask in zip(shot.tracks.id, shot.tracks.masks, strict=True):
-            labels[mask] = number + 1
+            labels[mask] = number
         assert np.array_equal(page, labels)
     document = json.loads((tmp_path / "masks.json").read_text())
     assert len(document["images"]) == 30

@@ -10,15 +10,14 @@ from pyarrow import parquet
 
 from scalor.evaluation.score import read_boxes
 from scalor.outputs import tables
-from scalor.outputs.tables import COLUMNS, ParquetTable, TrackedFrame, TrackTables, mean_counts
+from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts
+from scalor.track_files import COLUMNS
 from scalor.tracks import join_tracks
-from tests.outputs.stories import shots
+from tests.outputs.stories import SIZE, shots
 
 
 def frames() -> list[TrackedFrame]:
-    return [
-        TrackedFrame(*shot[:3], replace(shot.tracks, id=shot.tracks.id + 1)) for shot in shots(30, stride=2, first=7)
-    ]
+    return [TrackedFrame(*shot) for shot in shots(30, stride=2, first=7)]
 
 
 @pytest.fixture
@@ -35,14 +34,14 @@ def expected() -> dict[str, np.ndarray]:
     tracks = join_tracks([replace(frame.tracks, frame=np.full(len(frame.tracks), frame.index)) for frame in video])
     boxes = dict(zip(("x0", "y0", "x1", "y1"), tracks.box.T, strict=True))
     x, y = tracks.centre.T
-    sure = {"confidence": tracks.presence, "discovered": tracks.discovered}
+    sure = {"confidence": tracks.confidence, "discovered": tracks.discovered}
     return {"frame": tracks.frame, "seconds": tracks.frame / 25, "id": tracks.id, **boxes, "x": x, "y": y, **sure}
 
 
 def test_a_csv_read_back_is_the_tracks(written: Path) -> None:
     with open(written / "tracks.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == tuple(COLUMNS)
     for name, values in expected().items():
         assert np.allclose([float(row[name]) for row in rows], values, atol=5.1e-4), name
     assert {row["discovered"] for row in rows} == {"0", "1"}
@@ -64,7 +63,7 @@ def test_motchallenge_text_has_ten_columns_and_counts_from_one(written: Path) ->
 def test_motchallenge_text_is_that_of_the_tracks_themselves(tmp_path: Path, written: Path) -> None:
     video = frames()
     whole = join_tracks([replace(frame.tracks, frame=np.full(len(frame.tracks), frame.index)) for frame in video])
-    replace(whole, id=whole.id - 1).to_mot(tmp_path / "whole.txt")
+    whole.to_mot(tmp_path / "whole.txt")
     assert (tmp_path / "whole.txt").read_text() == (written / "tracks_mot.txt").read_text()
 
 
@@ -89,7 +88,7 @@ def test_mean_counts_keep_the_mean_in_few_points(points: int, written: Path) -> 
 
 def test_a_parquet_file_gets_the_same_columns_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "ROW_GROUP", 16)
-    with ParquetTable(tmp_path / "tracks.parquet") as table:
+    with ParquetTable(tmp_path / "tracks.parquet", SIZE) as table:
         for frame in frames():
             table.add(frame)
     file = parquet.ParquetFile(tmp_path / "tracks.parquet")

@@ -232,7 +232,7 @@ def test_true_objects_are_named_after_the_tracks_at_their_places() -> None:
 def test_the_truth_of_a_clip_leaves_out_what_cannot_be_seen() -> None:
     clip = made_clip(np.zeros((2, 3, 2)), visible=[[1.0, 0.1, 1.0], [0.3, 1.0, 1.0]])
     tracks = truth_tracks(clip)
-    assert list(zip(tracks.frame.tolist(), tracks.id.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert list(zip(tracks.frame.tolist(), tracks.id.tolist(), strict=True)) == [(0, 1), (0, 3), (1, 1), (1, 2), (1, 3)]
 
 
 def test_a_crossing_is_where_two_objects_in_plain_view_come_closest() -> None:

@@ -37,7 +37,7 @@ class Brightest:
             y, x = np.unravel_index(int(frame.image.sum(0).argmax()), frame.size)
             box = np.array([[x, y, x + 2, y + 2]], float)
             one = np.zeros(1, int)
-            waiting.append(Tracks(one, one + self.shown - 1, one, box, one + 1.0, one == 1, frame.size))
+            waiting.append(Tracks(one, one + self.shown - 1, one + 1, box, one + 1.0, one == 1, frame.size))
             if len(waiting) > self.ahead:
                 yield waiting.pop(0)
         yield from waiting
@@ -82,7 +82,7 @@ def test_no_frame_is_shown_before_it_is_needed(spots: Path) -> None:
 def test_ids_are_made_to_last_where_the_camera_stands_still(still: bool, raw: bool, objects: int, spots: Path) -> None:
     model = Doubling(ModelConfig(frame=(32, 32), grid=(4, 4), object_size=(2, 2), background=False, still=still))
     seen = [step.tracks for step in follow(model, look_at(open_video(spots)), raw=raw)]
-    assert [tracks.id.tolist() for tracks in seen] == [list(range(objects))] * 9
+    assert [tracks.id.tolist() for tracks in seen] == [list(range(1, objects + 1))] * 9
 
 
 @pytest.mark.parametrize(("scale", "objects"), [(0.5, 0), (1.0, 1), (2.0, 1)])
@@ -122,7 +122,7 @@ def test_a_run_is_judged_without_labels(tmp_path: Path) -> None:
         def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:
             for t, _ in enumerate(frames):
                 one, box = np.zeros(1, int), np.array([[t % 78, 20, t % 78 + 12, 32]], float)
-                yield Tracks(one, one + t, one + t // 78, box, one + 1.0, one == t, (60, 90))
+                yield Tracks(one, one + t, one + 1 + t // 78, box, one + 1.0, one == t, (60, 90))
 
     class Nothing(Brightest):
         def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:

@@ -110,10 +110,10 @@ def test_a_double_goes_and_both_ids_live_on() -> None:
 
 def test_one_that_is_hidden_keeps_its_id_and_its_boxes_are_interpolated() -> None:
     told = told_of([[(0 if t < 30 else 1, 50 + 4 * t, 100)] if not 20 <= t < 30 else [] for t in range(50)])
-    assert [now.id.tolist() for now in told] == [[0]] * 50
+    assert [now.id.tolist() for now in told] == [[1]] * 50
     np.testing.assert_allclose([now.centre[0, 0] for now in told], 50 + 4 * np.arange(50), atol=1e-6)
-    assert all((now.presence == PREDICTED_PRESENCE).all() for now in told[20:30])
-    assert all((now.presence == 0.9).all() for now in told[:20] + told[30:])
+    assert all((now.confidence == PREDICTED_PRESENCE).all() for now in told[20:30])
+    assert all((now.confidence == 0.9).all() for now in told[:20] + told[30:])
 
 
 def test_an_object_that_is_gone_is_not_reported_any_more() -> None:
@@ -132,7 +132,7 @@ def test_a_gap_longer_than_the_wait_is_not_filled() -> None:
     video = [tracks((0, 100.0, 100.0)) if not 10 <= t < 18 else tracks() for t in range(40)]
     told = decided(Identities(WALKER, (0, 0, FRAME[1], FRAME[0]), lag=5), video)
     assert [len(now) for now in told] == [1] * 10 + [0] * 3 + [1] * 27
-    assert {int(number) for now in told for number in now.id} == {0}
+    assert {int(number) for now in told for number in now.id} == {1}
 
 
 @pytest.mark.parametrize(("any_direction", "objects"), [(True, 1), (False, 2)])
@@ -145,7 +145,9 @@ def test_a_long_thing_that_turns_at_once_keeps_its_id_where_things_lie_in_any_di
 
 
 def test_a_track_that_the_model_doubts_is_not_reported() -> None:
-    doubted = [replace(tracks((0, 100.0 + t, 100.0)), presence=np.array([MIN_MEAN_PRESENCE - 0.05])) for t in range(30)]
+    doubted = [
+        replace(tracks((0, 100.0 + t, 100.0)), confidence=np.array([MIN_MEAN_PRESENCE - 0.05])) for t in range(30)
+    ]
     for likely, objects in ((MIN_MEAN_PRESENCE, 0), (0.0, 1)):
         identities = Identities(WALKER, (0, 0, FRAME[1], FRAME[0]), likely=likely)
         assert [len(now) for now in decided(identities, doubted)] == [objects] * 30
@@ -166,7 +168,7 @@ def test_a_track_that_the_model_doubts_is_not_reported() -> None:
 def test_the_more_unlike_the_typical_shape_the_surer_the_model_must_be(
     size: tuple[float, float], presence: float, any_direction: bool, certainty: float, believed: bool
 ) -> None:
-    seen = replace(tracks((0, 200.0, 150.0), size=size), presence=np.array([presence]))
+    seen = replace(tracks((0, 200.0, 150.0), size=size), confidence=np.array([presence]))
     assert believable(seen, np.array([WALKER[::-1]]), any_direction, certainty).tolist() == [believed]
 
 
@@ -176,14 +178,14 @@ def test_an_object_is_discovered_once_where_it_is_first_told_of() -> None:
         video[t] = [*video[t], (1, 300.0, 100.0)] if t != LATE + 10 else video[t]
     told = told_of(video)
     found = [(t, number) for t, now in enumerate(told) for number in now.id[now.discovered].tolist()]
-    assert found == [(0, 0), (LATE, 1)]
+    assert found == [(0, 1), (LATE, 2)]
 
 
 def test_a_blip_is_never_told_of() -> None:
     video = [[(0, 100.0, 100.0)] for _ in range(LATE + 30)]
     for t in range(LATE, LATE + PROOF - 1):
         video[t] = [(0, 100.0, 100.0), (7, 300.0, 200.0)]
-    assert all(now.id.tolist() == [0] for now in told_of(video))
+    assert all(now.id.tolist() == [1] for now in told_of(video))
 
 
 @pytest.mark.parametrize(("fps", "proof"), [(10, PROOF), (25, 8), (1000, LAG // 2)])

@@ -17,7 +17,7 @@ def tracks_of(rows: list[Row], size: tuple[int, int], discovered: tuple[int, ...
         frame=np.array([row[0] for row in rows], int),
         id=np.array([row[1] for row in rows], int),
         box=np.array([row[2] for row in rows], float).reshape(-1, 4),
-        presence=np.ones(len(rows)),
+        confidence=np.ones(len(rows)),
         discovered=np.isin(np.arange(len(rows)), discovered),
         size=size,
         masks=masks,
