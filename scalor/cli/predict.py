@@ -21,7 +21,8 @@ from scalor.outputs import ResultFolder
 from scalor.tracking.view import Lens, lens_for, look_at, slots_for
 from scalor.video import Video, open_video
 from scalor.video.sources import Frame
-from scalor.visual.overlay import label_picture, overlay
+from scalor.visual.colors import label_picture
+from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip, to_bytes
 
 SHOWN = 5
