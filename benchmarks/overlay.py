@@ -26,7 +26,7 @@ def frames() -> list[TrackedFrame]:
     made = []
     for t in range(FRAMES):
         centre = start + t * speed
-        box = np.tile(centre, 2) + (-20, -45, 20, 45)
+        box = np.tile(centre, 2) + np.array([-20, -45, 20, 45])
         tracks = Tracks(none, none + t, np.arange(1, OBJECTS + 1), box, none + 1.0, none > 0, (HEIGHT, WIDTH))
         made.append(TrackedFrame(picture, t / 25, t, tracks))
     return made
