@@ -1,0 +1,1 @@
+"""`make torture`: hostile inputs, kills and exhausted machines, seeded and counted."""

@@ -1,0 +1,90 @@
+"""What a campaign is: cases that are made from a number, run in a folder of their own, and judged."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tqdm import tqdm
+
+from benchmarks.torture.outcomes import Outcome, Result
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The end of a case, as the campaign judged it."""
+
+    outcome: Outcome
+    case: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One kind of hostility."""
+
+    name: str
+    prepare: Callable[[Path], Any]
+    """Makes what all cases share, in a folder; the result is given to every case."""
+    case: Callable[[Any, Random, Path], Finding]
+    """Runs a case in a folder of its own."""
+    share: float = 1.0
+    """Part of the time budget, relative to the other campaigns."""
+    jobs: int = 2
+    """Cases at a time."""
+
+
+def run(campaign: Campaign, seed: int, budget_s: float, tries: int | None, first: int = 0) -> list[Result]:
+    """Run cases of a campaign until the time or the number of tries is over."""
+    folder = Path(tempfile.mkdtemp(prefix=f"torture-{campaign.name}-".replace(" ", "-")))
+    until = time.monotonic() + budget_s
+    results: list[Result] = []
+    try:
+        shared = campaign.prepare(folder)
+        numbers = iter(range(first, first + (tries if tries is not None else 10**9)))
+        with (
+            ProcessPoolExecutor(campaign.jobs, get_context("fork")) as pool,
+            tqdm(total=tries, desc=campaign.name, unit="case", leave=False, disable=None) as bar,
+        ):
+            waiting: set[Future[Result]] = set()
+            while True:
+                while len(waiting) < campaign.jobs and time.monotonic() < until:
+                    number = next(numbers, None)
+                    if number is None:
+                        break
+                    waiting.add(pool.submit(one_case, campaign, shared, seed, number, folder))
+                if not waiting:
+                    break
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                results += [future.result() for future in done]
+                bar.update(len(done))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return sorted(results, key=lambda result: result.number)
+
+
+def one_case(campaign: Campaign, shared: Any, seed: int, number: int, folder: Path) -> Result:
+    """Run a case in a folder that is deleted afterwards."""
+    home = folder / f"case-{number}"
+    home.mkdir()
+    try:
+        found = campaign.case(shared, Random(f"{seed} {campaign.name} {number}"), home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return Result(campaign.name, number, found.outcome, found.case, found.detail)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield all files below a folder."""
+    yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of all files below a folder, by their path in it."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files_below(folder)}
