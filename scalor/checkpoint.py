@@ -11,6 +11,7 @@ with one scale per row. All other tensors are stored in half precision. The effe
 "all densities with `clip_object`", has figures.
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -69,6 +70,8 @@ def unpack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 FORMAT = "scalor-1"
+CHECKSUM = "sha256"
+"""Name of the checksum in the header."""
 MODEL_FILE, RESUME_FILE = "model.safetensors", "resume.safetensors"
 MISSING = "settings_not_recorded"
 """Key of the provenance that lists the settings that a copy of older weights does not record."""
@@ -119,7 +122,8 @@ def write(path: Path, tensors: dict[str, Tensor], config: Config[SystemConfig], 
     the final name is always complete. Raise InputError if the file cannot be written.
     """
     header = {"format": FORMAT, "config": json.dumps(config.to_dict()), "provenance": json.dumps(origin)}
-    data = to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, header)
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    data = to_safetensors(stored, {**header, CHECKSUM: checksum(stored, header)})
     beside = path.with_name(path.name + ".part")
     try:
         with open(beside, "wb") as file:
@@ -153,6 +157,7 @@ def read(path: Path) -> Checkpoint:
             f"checkpoint {path} was not written by scalor (format {header.get('format')!r}, not {FORMAT!r}): "
             "give a file that `scalor train` made."
         )
+    check_values(path, header, stored)
     try:
         table = json.loads(header["config"])
         config = config_from_dict(table)
@@ -161,8 +166,35 @@ def read(path: Path) -> Checkpoint:
         return Checkpoint(config, origin, unpack(stored), missing)
     except InputError as error:
         raise InputError(f"checkpoint {path} has a config that does not fit this version: {error}") from error
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"checkpoint {path} has a broken header: use another copy.") from error
+
+
+def checksum(tensors: dict[str, Tensor], header: dict[str, str]) -> str:
+    """Return the SHA-256 of everything that a checkpoint says: names, values and settings."""
+    digest = hashlib.sha256()
+    for key in sorted(header.keys() - {CHECKSUM}):
+        digest.update(f"{key}={header[key]}\n".encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def check_values(path: Path, header: dict[str, str], stored: dict[str, Tensor]) -> None:
+    """Raise InputError if a checkpoint is not as it was written, or if weights are not finite.
+
+    Checkpoints of older versions have no checksum.
+    """
+    if CHECKSUM in header and header[CHECKSUM] != checksum(stored, header):
+        raise InputError(f"checkpoint {path} is damaged (its checksum does not match): use another copy.")
+    for name, tensor in stored.items():
+        if not name.startswith(STATE) and tensor.is_floating_point() and not tensor.isfinite().all():
+            raise InputError(
+                f"checkpoint {path} has weights that are no finite numbers (in {name}): use another copy, or an "
+                "earlier checkpoint of the run."
+            )
 
 
 def find(name_or_path: str | Path) -> Path:

@@ -40,11 +40,13 @@ def header_of(path: Path) -> dict[str, str]:
 
 
 def with_header(path: Path, **changed: str | None) -> None:
-    """Write the file's tensors again under another header; None takes an entry away."""
+    """Write the file's tensors again under another header, with its checksum; None takes an entry away."""
     header = {**header_of(path), **changed}
+    header.pop(checkpoint.CHECKSUM, None)
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    save_file(tensors, path, {name: value for name, value in header.items() if value is not None})
+    left = {name: value for name, value in header.items() if value is not None}
+    save_file(tensors, path, {**left, checkpoint.CHECKSUM: checkpoint.checksum(tensors, left)})
 
 
 def with_config(path: Path, section: str, **fields: Any) -> None:
@@ -80,7 +82,7 @@ def test_a_model_comes_back_to_the_last_bit(model: SCALOR, saved: Path) -> None:
 
 def test_every_kind_of_tensor_comes_back_to_the_last_bit(tmp_path: Path) -> None:
     tensors = {
-        "nan": torch.tensor([float("nan"), float("inf"), -0.0]),
+        f"{checkpoint.STATE}nan": torch.tensor([float("nan"), float("inf"), -0.0]),
         "bytes": torch.arange(256, dtype=torch.uint8),
         "whole": torch.tensor(2**62),
         "half": torch.rand(3, 4).bfloat16(),
@@ -341,6 +343,47 @@ def test_a_broken_header_is_a_sentence(saved: Path, config: str | None) -> None:
 def test_a_broken_provenance_is_a_sentence(saved: Path, origin: str | None) -> None:
     with_header(saved, provenance=origin)
     assert "broken header" in refusal(saved)
+
+
+def test_one_changed_bit_is_a_damaged_file(saved: Path) -> None:
+    data = bytearray(saved.read_bytes())
+    for place in (len(data) - 1, len(data) // 2):
+        data[place] ^= 1
+        saved.write_bytes(data)
+        assert "is damaged (its checksum does not match): use another copy" in refusal(saved)
+        data[place] ^= 1
+
+
+def test_another_setting_in_the_header_is_a_damaged_file(saved: Path) -> None:
+    data = saved.read_bytes()
+    assert b'\\"seed\\": 7' in data
+    saved.write_bytes(data.replace(b'\\"seed\\": 7', b'\\"seed\\": 8', 1))
+    assert "is damaged" in refusal(saved)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(saved: Path, value: float) -> None:
+    header = {name: text for name, text in header_of(saved).items() if name != checkpoint.CHECKSUM}
+    with safe_open(saved, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    name = max(tensors)
+    tensors[name].view(-1)[0] = value
+    save_file(tensors, saved, header)  # as an older version wrote it, without a checksum
+    assert f"has weights that are no finite numbers (in {name})" in refusal(saved)
+
+
+@pytest.mark.parametrize("path", sorted(checkpoint.WEIGHTS.glob("*.safetensors")), ids=lambda path: path.stem)
+def test_shipped_weights_carry_their_checksum(path: Path) -> None:
+    assert checkpoint.CHECKSUM in header_of(path)
+    checkpoint.read(path)
+
+
+def test_files_of_older_versions_have_no_checksum_and_load(saved: Path, model: SCALOR) -> None:
+    header = {name: text for name, text in header_of(saved).items() if name != checkpoint.CHECKSUM}
+    with safe_open(saved, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    save_file(tensors, saved, header)
+    assert not differing(scalor.load(saved).state_dict(), model.state_dict())
 
 
 def test_a_missing_file_is_told_with_the_names_there_are(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
