@@ -65,7 +65,7 @@ def write_film(path: Path, codec: str, pixels: str, frames: np.ndarray) -> None:
         stream = container.add_stream(codec, rate=Fraction(25 if codec.startswith("mpeg") else FPS))
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pixels  # type: ignore[union-attr]
         for frame in frames:
-            for packet in stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")):  # type: ignore[union-attr]
+            for packet in stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")):  # type: ignore[union-attr, arg-type]
                 container.mux(packet)
         container.mux(stream.encode(None))  # type: ignore[union-attr]
 
