@@ -74,8 +74,10 @@ MUTATIONS = (
     Mutation("model/state.py", "DUPLICATE_IOU = 0.5", "DUPLICATE_IOU = 0.05", "model"),
     Mutation("model/state.py", "births[:, 0] - seated", "births[:, 0]", "model"),
     Mutation("model/state.py", "roster.next_id + seated", "roster.next_id", "model"),
-    Mutation("model/propagation.py", "gate * fresh.mean + (1 - gate)", "(1 - gate) * fresh.mean + gate", "model"),
-    Mutation("model/propagation.py", "objects.z_depth + judged[..., :1]", "judged[..., :1]", "model"),
+    Mutation(
+        "model/propagation.py", "gate * fresh.mean + (1 - gate)", "(1 - gate) * fresh.mean + gate", "test_departures.py"
+    ),
+    Mutation("model/propagation.py", "objects.z_depth + judged[..., :1]", "judged[..., :1]", "test_departures.py"),
     Mutation("model/propagation.py", "typical * squashed[..., :2]", "2 * typical * squashed[..., :2]", "model"),
     Mutation("model/propagation.py", "sprite.shows & inside", "sprite.shows", "model"),
     Mutation("model/discovery.py", "presence * (1 - self.reject", "presence * (0 + self.reject", "model"),
@@ -84,6 +86,43 @@ MUTATIONS = (
     Mutation("model/geometry.py", "(x0 < frame[1])", "(x0 < frame[0])", "model"),
     Mutation("kernels/reference.py", "reach = 1 + 1 / samples", "reach = 1", "kernels"),
     Mutation("kernels/reference.py", "align_corners=False", "align_corners=True", "kernels"),
+    # Departures from the paper, one by one (docs/model.md).
+    Mutation("config.py", "attention_cells: int = setting(4", "attention_cells: int = setting(2", "test_departures.py"),
+    Mutation(
+        "config.py", "death_presence: float = setting(0.4", "death_presence: float = setting(0.1", "test_departures.py"
+    ),
+    Mutation("model/propagation.py", "SEARCH_SCALE = 2.0", "SEARCH_SCALE = 1.0", "test_departures.py"),
+    Mutation(
+        "model/world.py",
+        "self.config.slots if state.fresh else self.config.proposals",
+        "self.config.slots",
+        "test_departures.py",
+    ),
+    Mutation("model/world.py", "torch.ones_like(new.alive)", "new.alive", "test_departures.py"),
+    Mutation("model/world.py", "render_input(*propagated, entered)", "render_input(*propagated)", "test_departures.py"),
+    Mutation("model/propagation.py", "last[..., :latents] + change", "change", "test_departures.py"),
+    Mutation("model/propagation.py", "PRIOR_STAYS = 5.0", "PRIOR_STAYS = 0.0", "test_departures.py"),
+    Mutation(
+        "model/discovery.py", "(width, width, height, height)", "(width, width, 0, 2 * height)", "test_departures.py"
+    ),
+    Mutation("model/discovery.py", "EXPLAINED_MASK = 0.1", "EXPLAINED_MASK = 0.9", "model/test_discovery.py"),
+    Mutation("model/decoders.py", "INITIAL_MASK_SHIFT = 1.5", "INITIAL_MASK_SHIFT = 0.0", "test_departures.py"),
+    Mutation(
+        "model/rendering.py", "foreground.mask * foreground.colour", "foreground.colour", "model/test_rendering.py"
+    ),
+    Mutation("model/rendering.py", "canvas[:, 4:].clamp(max=1)", "canvas[:, 4:]", "model/test_rendering.py"),
+    Mutation(
+        "model/sighting.py", "tight_box(sprite.mask, objects.where)", "objects.where", "model/test_scalor.py model"
+    ),
+    Mutation("model/geometry.py", "typical * (1 + size_range * squashed)", "typical * (1 + squashed)", "model"),
+    Mutation("presets.py", "lengths=((0, 1), (2_500, 2)", "lengths=((0, 2), (2_500, 2)", "test_departures.py"),
+    Mutation("presets.py", "presence_prior=(0.1, 1e-4, 500)", "presence_prior=(0.1, 1e-2, 500)", "test_departures.py"),
+    Mutation(
+        "presets.py",
+        "size_range=0.25,\n        inertia=True",
+        "size_range=0.25,\n        inertia=False",
+        "test_departures.py",
+    ),
     # Scenes and their truth.
     Mutation("data/footage.py", "torch.where(mirrored, x.flip(1), x)", "x", "data fitting"),
     Mutation("data/footage.py", "torch.where(mirrored, size[0] - right, left)", "left", "data fitting"),
