@@ -115,10 +115,12 @@ MUTATIONS = (
         "model/sighting.py", "tight_box(sprite.mask, objects.where)", "objects.where", "model/test_scalor.py model"
     ),
     Mutation("model/geometry.py", "typical * (1 + size_range * squashed)", "typical * (1 + squashed)", "model"),
-    Mutation("presets.py", "lengths=((0, 1), (2_500, 2)", "lengths=((0, 2), (2_500, 2)", "test_departures.py"),
-    Mutation("presets.py", "presence_prior=(0.1, 1e-4, 500)", "presence_prior=(0.1, 1e-2, 500)", "test_departures.py"),
+    Mutation("presets/recipes.py", "lengths=((0, 1), (2_500, 2)", "lengths=((0, 2), (2_500, 2)", "test_departures.py"),
     Mutation(
-        "presets.py",
+        "presets/recipes.py", "presence_prior=(0.1, 1e-4, 500)", "presence_prior=(0.1, 1e-2, 500)", "test_departures.py"
+    ),
+    Mutation(
+        "presets/recipes.py",
         "size_range=0.25,\n        inertia=True",
         "size_range=0.25,\n        inertia=False",
         "test_departures.py",
