@@ -12,20 +12,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from scalor import kernels
-from scalor.baselines.sqair import (
-    DARK,
-    DISCOVERY_BIAS,
-    PRESENCE_PRIOR,
-    SQAIR,
-    Likely,
-    Part,
-    Sampled,
-    Scene,
-    SQAIRConfig,
-    has_room,
-    sampled,
-    stopping_log_prob,
-)
+from scalor.baselines.sqair import SQAIR, SQAIRConfig
+from scalor.baselines.sqair.sampling import ModeSampler, NoiseSampler, has_room, samplers_of, stopping_log_prob
+from scalor.baselines.sqair.state import Candidates, ObjectState
 from scalor.config import Config, SceneConfig, TrainConfig
 from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
@@ -38,6 +27,7 @@ from scalor.nn.interface import Annealed, Bound
 from scalor.training.step import TrainingStep, anneals
 from tests.layers import linear
 
+DARKNESS, DISCOVERY_BIAS, PRESENCE_PRIOR = SQAIRConfig().darkness, SQAIRConfig().discovery_bias, 0.75
 TINY: dict[str, Any] = {
     "discovery_limit": 1e3,
     "frame": (32, 32),
@@ -57,7 +47,7 @@ def tiny_model(discovery: float = 0.0, propagation: float = 0.0, **changes: Any)
         torch.manual_seed(0)
         model = SQAIR(SQAIRConfig(**{**TINY, **changes})).eval()
     with torch.no_grad():
-        linear(model.appearance.decoder).bias.add_(DARK)  # untrained glimpses are too dark to be told of
+        linear(model.appearance.decoder).bias.add_(DARKNESS)  # untrained glimpses are too dark to be told of
         linear(model.discovery.presence).bias.add_(discovery)
         linear(model.discovery.newcomer).bias.add_(discovery + DISCOVERY_BIAS - model.discovery.newcomer_bias)
         linear(model.propagation.presence).bias.add_(propagation)
@@ -84,8 +74,8 @@ def bound(model: SQAIR, frames: Tensor, noise: Noise | None = None) -> Bound:
     return model.bound(Observation(frames), noise or noise_for(model, frames), NOW)
 
 
-def scenes_of(model: SQAIR, frames: Tensor, seed: int = 0) -> list[Scene]:
-    draws = sampled(noise_for(model, frames, seed), frames.shape[1], model.config.particles)
+def scenes_of(model: SQAIR, frames: Tensor, seed: int = 0) -> list[ObjectState]:
+    draws = samplers_of(noise_for(model, frames, seed), frames.shape[1], model.config.particles)
     with torch.no_grad():
         return model.explain(frames, draws, model.config.particles).scenes
 
@@ -143,7 +133,9 @@ def test_what_would_have_come_after_the_stop_changes_nothing() -> None:
 
 def test_counts_are_drawn_as_often_as_their_probability_says() -> None:
     rows, success = 20_000, 0.6
-    draw = Sampled(FrameNoise(torch.zeros(rows, 0), torch.rand(rows, 3, generator=torch.Generator().manual_seed(0))))
+    draw = NoiseSampler(
+        FrameNoise(torch.zeros(rows, 0), torch.rand(rows, 3, generator=torch.Generator().manual_seed(0)))
+    )
     going = torch.stack([draw.choose(logit(success, torch.zeros(rows, 1))) for _ in range(3)], 1).cumprod(1)
     drawn = torch.bincount(going.sum((1, 2)).long(), minlength=4) / rows
     table = torch.tensor([0.4, 0.6 * 0.4, 0.36 * 0.4, 0.216])
@@ -180,7 +172,7 @@ def test_objects_that_stay_move_up_with_all_that_is_theirs() -> None:
     model = tiny_model()
     latents, hidden = model.config.latents, model.config.hidden_dim
     mark = torch.arange(3.0)[None, :, None]
-    scene = Scene(
+    scene = ObjectState(
         latent=mark.expand(1, 3, latents),
         present=torch.ones(1, 3, 1),
         presence=torch.ones(1, 3, 1),
@@ -191,11 +183,11 @@ def test_objects_that_stay_move_up_with_all_that_is_theirs() -> None:
         next_id=torch.tensor([9]),
     )
     stays = torch.tensor([0.0, 1.0, 1.0])[None, :, None]
-    kept = Part(torch.zeros(1, 3, 1), stays, Normal.standard(scene.latent), scene.latent + 10)
+    kept = Candidates(torch.zeros(1, 3, 1), stays, Normal.standard(scene.latent), scene.latent + 10)
     found = torch.tensor([1.0, 0.0])[None, :, None]
     blank = torch.full((1, 2, latents), 50.0)
-    after = model.seat(
-        scene, kept, scene.tracker + 20, scene.memory + 30, Part(found, found, Normal.standard(blank), blank)
+    after = model.pack(
+        scene, kept, scene.tracker + 20, scene.memory + 30, Candidates(found, found, Normal.standard(blank), blank)
     )
     assert after.id.tolist() == [[6, 7, 9]]
     assert after.next_id.tolist() == [10]
@@ -208,15 +200,15 @@ def test_objects_that_stay_move_up_with_all_that_is_theirs() -> None:
 def test_later_objects_know_of_those_before_them_and_not_the_other_way_round() -> None:
     model = tiny_model(discovery=30.0, propagation=30.0)
     frames = video(clips=1, frames=2)
-    (view, second) = model.look(frames.transpose(0, 1), 1)
-    scene = model.follow(model.start(1, frames), view, Likely()).scene
+    (view, second) = model.encode(frames.transpose(0, 1), 1)
+    scene = model.infer(model.start(1, frames), view, ModeSampler()).scene
 
     def moved(slot: int) -> Tensor:
         latent = scene.latent.clone()
         latent[:, slot] += 0.1
-        return model.follow(replace(scene, latent=latent), second, Likely()).scene.latent
+        return model.infer(replace(scene, latent=latent), second, ModeSampler()).scene.latent
 
-    same = model.follow(scene, second, Likely()).scene.latent
+    same = model.infer(scene, second, ModeSampler()).scene.latent
     changed = [(moved(slot) - same).abs().amax((0, 2)) > 1e-7 for slot in range(3)]
     assert [row.tolist() for row in changed] == [[True, True, True], [False, True, True], [False, False, True]]
 
@@ -228,10 +220,10 @@ def test_no_gradient_goes_from_an_object_to_the_latents_of_those_before_it() -> 
         for layer in (model.discovery.recur, model.propagation.relate):
             layer.weight[:, : model.config.hidden_dim] = 0
     frames = video(clips=1, frames=2)
-    (view, second) = model.look(frames.transpose(0, 1), 1)
-    scene = model.follow(model.start(1, frames), view, Likely()).scene
+    (view, second) = model.encode(frames.transpose(0, 1), 1)
+    scene = model.infer(model.start(1, frames), view, ModeSampler()).scene
     last = [scene.latent[:, slot].detach().requires_grad_() for slot in range(3)]
-    after = model.follow(replace(scene.detach(), latent=torch.stack(last, 1)), second, Likely()).scene.latent
+    after = model.infer(replace(scene.detach(), latent=torch.stack(last, 1)), second, ModeSampler()).scene.latent
     reached = [
         [gradient is not None and bool(gradient.any()) for gradient in gradients]
         for slot in range(3)
@@ -305,7 +297,7 @@ def test_objects_that_draw_nothing_are_not_told_of() -> None:
     model, frames = tiny_model(discovery=40.0, propagation=40.0), video()
     assert len(model.track(frames)) == 2 * 4 * 3
     with torch.no_grad():
-        linear(model.appearance.decoder).bias.sub_(2 * DARK)
+        linear(model.appearance.decoder).bias.sub_(2 * DARKNESS)
     assert len(model.track(frames)) == 0
 
 
@@ -466,6 +458,7 @@ def test_every_slot_has_its_picture() -> None:
         ({"frame": (30, 32)}, r"model\.frame"),
         ({"slots": 0}, r"model\.slots"),
         ({"particles": 1}, "at least 2"),
+        ({"patch": 5}, r"model\.frame .* multiples of model\.patch, 5"),
         ({"object_size": (40.0, 9.0)}, "smaller than the frame"),
         ({"size_range": 1.0}, "between 0 and 1"),
         ({"later_discovery": 1.0}, r"model\.later_discovery"),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from scalor import Config, SceneConfig, TrainConfig, systems
 from scalor.config import SystemConfig
+from scalor.data.observation import Observation
 from scalor.nn.interface import Model
 from scalor.training.step import TrainingStep, anneals
 
@@ -24,7 +25,7 @@ KEPT, SPREAD = 0.8, 0.12
 class Frames:
     """What a training step wants of a clip."""
 
-    frames: Tensor
+    observation: Observation
 
 
 class Sequences:
@@ -34,7 +35,7 @@ class Sequences:
         self.draw = draw
 
     def clips(self, index: Tensor, length: int) -> Frames:
-        return Frames(self.draw(len(index), length, torch.Generator().manual_seed(int(index[0]))))
+        return Frames(Observation(self.draw(len(index), length, torch.Generator().manual_seed(int(index[0])))))
 
 
 def train(config: SystemConfig, draw: Callable[[int, int, torch.Generator], Tensor], steps: int, **more: Any) -> Model:

@@ -12,7 +12,10 @@ import torch
 from torch import Tensor
 
 from scalor import SCALOR
-from scalor.baselines.sqair import SQAIR, Chances, Sampled, Scene, SQAIRConfig, SQAIRFollow, View, sampled
+from scalor.baselines.sqair import SQAIR, SQAIRConfig
+from scalor.baselines.sqair.objective import InferenceStep
+from scalor.baselines.sqair.sampling import NoiseSampler, samplers_of
+from scalor.baselines.sqair.state import DiscoveryPrior, EncodedFrame, ObjectState
 from scalor.data.observation import Observation
 from scalor.model.compiled import CompiledFollow, follow_frames
 from scalor.model.scalor import TrackingState
@@ -148,21 +151,21 @@ def test_no_result_of_sqair_is_a_view_of_something_inside() -> None:
     video = squares(2, clips=2)
     model, noise = sqair_and_noise(video)
     particles = model.config.particles
-    (view, _), draw = model.look(video.transpose(0, 1), particles), sampled(noise, 2, particles)[0]
-    assert isinstance(draw, Sampled)
+    (view, _), draw = model.encode(video.transpose(0, 1), particles), samplers_of(noise, 2, particles)[0]
+    assert isinstance(draw, NoiseSampler)
     scene = model.start(2 * particles, video)
-    seen = SQAIRFollow(model)(scene, view, draw.noise.normals, draw.noise.uniforms, Chances())
+    seen = InferenceStep(model)(scene, view, draw.noise.normals, draw.noise.uniforms, DiscoveryPrior(0.75))
     assert not any(getattr(seen.scene, field.name)._is_view() for field in fields(seen.scene))
 
 
 def test_sqairs_vector_holds_the_weights_that_follow_uses_and_no_others() -> None:
     video = squares(3, clips=2)
     model, noise = sqair_and_noise(video)
-    used = SQAIRFollow(model).used()
+    used = InferenceStep(model).used()
     scene, costs = model.start(2 * model.config.particles, video), []
-    views = model.look(video.transpose(0, 1), model.config.particles)
-    for view, draw in zip(views, sampled(noise, 3, model.config.particles), strict=True):
-        seen = model.follow(scene, View(view.image, view.code.detach()), draw)
+    views = model.encode(video.transpose(0, 1), model.config.particles)
+    for view, draw in zip(views, samplers_of(noise, 3, model.config.particles), strict=True):
+        seen = model.infer(scene, EncodedFrame(view.image, view.code.detach()), draw)
         scene = seen.scene
         costs += [*seen.costs, seen.log_choices, scene.latent.sum((1, 2))]
     gradients = torch.autograd.grad(torch.stack(costs).sum(), list(model.parameters()), allow_unused=True)
@@ -205,7 +208,7 @@ if __name__ == "__main__":
     compile_and_compare()
 
 
-Records = TrackingState | Scene | Sighting
+Records = TrackingState | ObjectState | Sighting
 
 
 def records() -> dict[str, Records]:

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import nn
 
 from scalor import checkpoint
-from scalor.baselines.sqair import DARK, SQAIR, SQAIRConfig
+from scalor.baselines.sqair import SQAIR, SQAIRConfig
 from scalor.data.clip import Clip, Truth
 from scalor.data.mnist import Digits
 from scalor.data.observation import Observation
@@ -76,7 +76,7 @@ def tiny_sqair() -> SQAIR:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = SQAIR(SQAIRConfig(hidden_dim=16, what_dim=4)).eval()
-    nn.init.constant_(linear(model.appearance.decoder).bias, DARK)  # untrained glimpses are too dark to be told of
+    nn.init.constant_(linear(model.appearance.decoder).bias, model.config.darkness)  # untrained glimpses are dark
     return model
 
 

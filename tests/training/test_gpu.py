@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from scalor import SCALOR, systems
-from scalor.baselines.sqair import DARK, SQAIR
+from scalor.baselines.sqair import SQAIR
 from scalor.config import Config
 from scalor.data.footage import Frames
 from scalor.data.observation import Observation
@@ -325,7 +325,7 @@ def test_sqair_tracks_the_same_when_it_is_captured(monkeypatch: pytest.MonkeyPat
     model = systems.build(MODELS["sqair"]).to(GPU).eval()
     assert isinstance(model, SQAIR)
     with torch.no_grad():
-        linear(model.appearance.decoder).bias.add_(DARK)  # untrained glimpses are too dark to be told of
+        linear(model.appearance.decoder).bias.add_(model.config.darkness)  # untrained glimpses are dark
     video = squares(before + last, count=2).to(GPU)
     monkeypatch.setattr(watching, "CapturedStep", CountedCapture)
     CountedCapture.made = CountedCapture.called = 0
