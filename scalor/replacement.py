@@ -18,7 +18,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from scalor.errors import InputError
@@ -45,8 +45,8 @@ def replacing_together(folder: Path, names: Iterable[str], inputs: Iterable[Path
     folder : Path
         The folder of the results, which exists.
     names : iterable of str
-        The files to replace. Those that the block does not write, but an earlier run wrote, are deleted. Other files
-        in the hidden folder are not kept, and other files in `folder` stay.
+        The files and folders to replace. Those that the block does not write, but an earlier run wrote, are deleted.
+        Other files in the hidden folder are not kept, and other files in `folder` stay.
     inputs : iterable of Path, optional
         Files, folders or patterns of images that the run reads. They are never replaced.
 
@@ -94,10 +94,10 @@ def check_own(folder: Path, names: Iterable[str]) -> None:
     written = read_manifest(folder)
     for name in names:
         path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            raise InputError(f"cannot write {path} (it is a folder): move it away or choose another with --out.")
         if not os.path.lexists(path):
             continue
+        if name not in written and path.is_dir() and not path.is_symlink():
+            raise InputError(f"cannot write {path} (it is a folder): move it away or choose another with --out.")
         if name not in written:
             raise InputError(
                 f"{path} was not written by an earlier run and would be replaced: move it away or choose another "
@@ -111,7 +111,9 @@ def check_own(folder: Path, names: Iterable[str]) -> None:
 
 
 def describe(path: Path) -> dict[str, object]:
-    """Return the size and hash of a file, as the manifest holds them."""
+    """Return the size and hash of a file, or of all files of a folder, as the manifest holds them."""
+    if path.is_dir():
+        return {file.name: describe(file) for file in sorted(path.iterdir())}
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": file.tell(), "sha256": digest}
@@ -134,11 +136,12 @@ def write_manifest(folder: Path, names: Iterable[str], before: dict[str, object]
     files = {name: file for name, file in before.items() if name not in names}
     for path in sorted(folder.iterdir()):
         if path.name not in names:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            remove(path)
             continue
         files[path.name] = describe(path)
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
+        for written in path.iterdir() if path.is_dir() else [path]:
+            with open(written, "rb") as file:
+                os.fsync(file.fileno())
     (folder / MANIFEST).write_text(
         json.dumps({"written_by": "scalor", "files": dict(sorted(files.items()))}, indent=1) + "\n"
     )
@@ -155,11 +158,22 @@ def finish_replacement(folder: Path) -> None:
         return
     new = read_manifest(complete)
     for name in read_manifest(folder).keys() - new.keys():
-        (folder / name).unlink(missing_ok=True)
+        remove(folder / name)
     for name in [*new, MANIFEST]:  # the manifest last: until then the move can be finished
-        with suppress(FileNotFoundError):  # moved before
-            os.replace(complete / name, folder / name)
+        if not (complete / name).exists():  # moved before
+            continue
+        if (complete / name).is_dir():
+            remove(folder / name)
+        os.replace(complete / name, folder / name)
     shutil.rmtree(complete)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def exchanged(folder: Path) -> Path:

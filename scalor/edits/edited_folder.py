@@ -1,7 +1,6 @@
 """`EditedFolder`: a result folder with its edit log, its tracks after the edits, and its files made anew from them."""
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from scalor.outputs.about import ABOUT_FILE, About, read_about
 from scalor.outputs.tables import read_counts
 from scalor.replacement import replacing_together
 from scalor.tracks import Tracks
+from scalor.viewer.writing import link_or_copy
 
 ORIGINAL = "original"
 """Folder inside the result folder that keeps the files as they were before the first edit."""
@@ -242,11 +242,11 @@ class EditedFolder:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file. Large ones that nobody edits by hand get a second name instead, where that is possible."""
+    """Copy a file or a folder. Large files that nobody edits by hand get a second name where that is possible."""
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=link_or_copy)
+        return
     if source.name in LARGE:
-        try:
-            os.link(source, target)
-            return
-        except OSError:
-            pass
+        link_or_copy(source, target)
+        return
     shutil.copy2(source, target)

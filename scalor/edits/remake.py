@@ -21,12 +21,14 @@ from scalor.errors import InputError
 from scalor.outputs.about import About
 from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
 from scalor.outputs.html_report import HtmlReport
-from scalor.outputs.mask_files import CocoFile, LabelTiff, decode
+from scalor.outputs.mask_files import CocoFile, LabelTiff, decode, encode
 from scalor.outputs.result_folder import EMBEDDED_WIDTH, FILES, TABLE_TRACKS
 from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
 from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
 from scalor.tracks import Tracks
 from scalor.video import Selection, VideoWriter, open_video
+from scalor.viewer import writing
+from scalor.viewer.writing import ViewerWriter
 from scalor.visual.plots import Line, Panel, save_plot
 from scalor.visual.strips import save_png
 
@@ -68,6 +70,9 @@ class Remake:
             parquet = None
             if ParquetTable.available():
                 parquet = stack.enter_context(ParquetTable(folder / "tracks.parquet", self.about.size))
+            viewer = self._viewer(folder, masks is not None)
+            if viewer is not None:
+                stack.enter_context(viewer)
             if masks is not None:
                 coco = stack.enter_context(CocoFile(folder / "masks.json", facts))
                 label_pages = stack.enter_context(LabelTiff(folder / "labels.tif"))
@@ -81,6 +86,8 @@ class Remake:
                 paths.add(frame)
                 if parquet is not None:
                     parquet.add(frame)
+                if viewer is not None:
+                    viewer.add(frame.picture, frame.seconds, frame.index, frame.tracks)
                 if masks is not None:
                     coco.add(frame)
                     label_pages.add(frame.labels, f"frame {frame.index}, {frame.seconds:.4f} s")
@@ -90,6 +97,8 @@ class Remake:
                     stills.add(drawn, frame.seconds)
                 if films and masks is not None:
                     label_film.write(label_frame(frame))
+        if viewer is not None:
+            viewer.finish(writing.imagined_from(self.source / writing.FOLDER), self.edited.names)
         self._write_names(folder / NAMES_FILE)
         self._write_report(folder, facts, paths, stills, films)
 
@@ -108,6 +117,14 @@ class Remake:
             if masks is not None:
                 chosen = replace(chosen, masks=masks.of(self.edited.origin[rows]))
             yield TrackedFrame(picture, self.times[index], index, chosen)
+
+    def _viewer(self, folder: Path, masks: bool) -> ViewerWriter | None:
+        """Return the writer of the data of the report's player, if the original results have them."""
+        film = self.source / writing.FOLDER / writing.FILM
+        if not film.exists():
+            return None
+        size, fps = self.about.size, self.about.fps
+        return ViewerWriter(folder / writing.FOLDER, size, fps, encode if masks else None, film)
 
     def _masks(self) -> "_Masks | None":
         path = self.source / "masks.json"

@@ -1,4 +1,4 @@
-"""`report.html`: the results on one self-contained page."""
+"""`report.html`: the results on one page, with a player that reads the folder beside it."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,20 @@ import numpy as np
 
 from scalor.health import Health
 from scalor.outputs.trajectories import TrackSummary
-from scalor.visual.colors import colors_of
+from scalor.viewer import assembly
+from scalor.visual.overlay import colors_of
 
 STYLE = """
-:root { color-scheme: light; --ink: #1c2430; --soft: #5d6878; --line: #e3e7ee; --paper: #f5f7fa; --accent: #0b63b5; }
+:root { color-scheme: light; --ink: #1c2430; --soft: #5d6878; --line: #e3e7ee; --paper: #f5f7fa; --accent: #0b63b5;
+  --card: #fff; --ok: #17602b; --ok-paper: #e2f3e6; --warn: #7a4f00; --warn-paper: #fdf1d3; --bad: #8c1c13;
+  --bad-paper: #fbe0de; }
+:root[data-theme="dark"] { color-scheme: dark; --ink: #e4e9f0; --soft: #98a4b5; --line: #313b49; --paper: #12171e;
+  --accent: #6fb1f5; --card: #1b222c; --ok: #8fdca4; --ok-paper: #17361f; --warn: #f0c877; --warn-paper: #3b2d0d;
+  --bad: #f5a39c; --bad-paper: #451a17; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI",
   Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 64rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+main { max-width: 84rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 0 0 0.75rem; }
 p { margin: 0.25rem 0 0.75rem; }
@@ -25,7 +31,7 @@ a { color: var(--accent); }
 .lead, .note, figcaption { color: var(--soft); }
 .note, figcaption { font-size: 0.875rem; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 0.75rem; margin: 1.25rem 0; }
-.tiles div, section { background: #fff; border: 1px solid var(--line); border-radius: 0.6rem; }
+.tiles div, section { background: var(--card); border: 1px solid var(--line); border-radius: 0.6rem; }
 .tiles div { padding: 0.75rem 1rem; }
 .tiles b { display: block; font-size: 1.3rem; line-height: 1.3; white-space: nowrap; letter-spacing: -0.01em; }
 .tiles span { color: var(--soft); font-size: 0.875rem; }
@@ -49,9 +55,9 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .health ul { list-style: none; margin: 0 0 0.5rem; padding: 0; }
 .health li { margin: 0.35rem 0; }
 .health li b, .health h2 span { border-radius: 0.35rem; padding: 0.05rem 0.5rem; font-size: 0.875rem; }
-.health .ok b, .health h2 .ok { background: #e2f3e6; color: #17602b; }
-.health .warn b, .health h2 .warn { background: #fdf1d3; color: #7a4f00; }
-.health .bad b, .health h2 .bad { background: #fbe0de; color: #8c1c13; }
+.health .ok b, .health h2 .ok { background: var(--ok-paper); color: var(--ok); }
+.health .warn b, .health h2 .warn { background: var(--warn-paper); color: var(--warn); }
+.health .bad b, .health h2 .bad { background: var(--bad-paper); color: var(--bad); }
 .health summary { color: var(--soft); font-size: 0.875rem; cursor: pointer; }
 code { font: 0.875em ui-monospace, "DejaVu Sans Mono", monospace; }
 @media (max-width: 36rem) {
@@ -91,11 +97,14 @@ class HtmlReport:
     notes: Sequence[str] = ()
     health: Health | None = None
     """Health of the tracks: how far they can be trusted. None if it was not measured."""
+    player: str = "report_viewer"
+    """Folder, beside the report, of the data that the player shows."""
 
     def to_html(self) -> str:
         title = f"Objects in {Path(str(self.facts['video'])).name}" if "video" in self.facts else "Objects found"
         sections = [
             self._health(),
+            assembly.elements("files", self.player),
             self._stills(),
             self._trajectories(),
             self._counts(),
@@ -107,12 +116,13 @@ class HtmlReport:
             [
                 '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
-                f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
+                f'<meta http-equiv="Content-Security-Policy" content="{assembly.policy("files")}">',
+                f"<title>{escape(title)}</title>\n<style>{STYLE}{assembly.style()}</style>\n</head>\n<body>\n<main>",
                 f"<h1>{escape(title)}</h1>",
                 '<p class="lead">Found and followed by SCALOR, without a label.</p>',
                 self._tiles(),
                 *sections,
-                "</main>\n</body>\n</html>\n",
+                f"</main>\n<script>{assembly.program()}</script>\n</body>\n</html>\n",
             ]
         )
 

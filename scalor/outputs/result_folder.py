@@ -19,12 +19,14 @@ from scalor.health import Health
 from scalor.outputs.about import About, video_path
 from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
 from scalor.outputs.html_report import HtmlReport
-from scalor.outputs.mask_files import CocoFile, LabelTiff
+from scalor.outputs.mask_files import CocoFile, LabelTiff, encode
 from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
 from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
 from scalor.replacement import replacing_together
 from scalor.tracks import Tracks
 from scalor.video import VideoWriter
+from scalor.viewer import writing
+from scalor.viewer.writing import ViewerWriter
 from scalor.visual.plots import Line, Panel, save_plot
 from scalor.visual.strips import save_png
 
@@ -44,8 +46,9 @@ FILES = {
     "counts.png": "objects in view over time",
     "trajectories.png": "the paths of all objects over a picture of the scene",
     "results.json": "facts about the results for other programs: size and rate of the video, command, date, health",
+    "report_viewer": "folder of what the player of this page shows: a small video, boxes and masks",
 }
-"""Every file that a result folder may hold, with the description that the report shows."""
+"""Every file and folder that a result folder may hold, with the description that the report shows."""
 TABLE_TRACKS = 10
 """Number of tracks in the report's table of longest tracks."""
 EMBEDDED_WIDTH = 1280
@@ -124,6 +127,8 @@ class ResultFolder:
         self._inputs = [Path(path) for path in inputs]
         self.health: Health | None = None
         """Health of the tracks, for the report: how far they can be trusted. Set it before the block ends."""
+        self.imagined_from: int | None = None
+        """Number of the first frame that was imagined, not seen. Set it before the block ends."""
         self._stack = ExitStack()
         self._summary: Summary | None = None
 
@@ -146,6 +151,9 @@ class ResultFolder:
             self._frames = 0
             self._tables = stack.enter_context(TrackTables(partial))
             self._overlay = stack.enter_context(VideoWriter(partial / "overlay.mp4", self.fps))
+            self._viewer = stack.enter_context(
+                ViewerWriter(partial / writing.FOLDER, self.size, self.fps, encode if self.masks else None)
+            )
             self._parquet = None
             if ParquetTable.available():
                 self._parquet = stack.enter_context(ParquetTable(partial / "tracks.parquet", self.size))
@@ -192,6 +200,7 @@ class ResultFolder:
         drawn = self._film.draw(frame)
         self._overlay.write(drawn)
         self._stills.add(drawn, seconds)
+        self._viewer.add(picture, seconds, index, frame.tracks)
         if self.masks:
             self._coco.add(frame)
             self._label_pages.add(frame.labels, f"frame {index}, {seconds:.4f} s")
@@ -258,6 +267,7 @@ class ResultFolder:
             health=self.health,
         )
         (partial / "report.html").write_text(report.to_html(), encoding="utf-8")
+        self._viewer.finish(self.imagined_from)
         placed = tuple(self.folder / name for name in files)
         self._summary = Summary(self.folder, self._frames, objects, self._paths.rows, placed)
 

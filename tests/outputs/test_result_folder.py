@@ -47,11 +47,15 @@ def write(folder: Path, count: int = 30, masks: bool = False, stride: int = 1, *
     return results.summary
 
 
+def top(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize("masks", [False, True])
 def test_everything_promised_is_there_and_nothing_else(masks: bool, tmp_path: Path) -> None:
     summary = write(tmp_path / "out", masks=masks, facts={"video": "ants.mp4"})
     assert {path.name for path in summary.files} == ALWAYS | (MASKS if masks else set())
-    assert set(contents(tmp_path / "out")) == {path.name for path in summary.files} | {MANIFEST}
+    assert top(tmp_path / "out") == {path.name for path in summary.files} | {MANIFEST}
     ids = [shot.tracks.id for shot in shots(30)]
     assert (summary.frames, summary.rows) == (30, sum(map(len, ids)))
     assert summary.objects == len(np.unique(np.concatenate(ids)))
@@ -160,8 +164,17 @@ def test_a_new_run_replaces_all_of_an_earlier_one_and_leaves_other_files(tmp_pat
     (tmp_path / ".partial").mkdir()
     (tmp_path / ".partial" / "tracks.csv").write_text("left by a run that was killed")
     write(tmp_path, 12)
-    assert set(contents(tmp_path)) == ALWAYS | {"mine.txt", MANIFEST}
+    assert top(tmp_path) == ALWAYS | {"mine.txt", MANIFEST}
+    assert {path.name for path in (tmp_path / "report_viewer").iterdir()} == {"index.js", "rows-0.js", "video.mp4"}
     assert (tmp_path / "counts.csv").read_text().count("\n") == 13
+
+
+def test_a_folder_of_someone_else_with_the_name_of_the_players_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "report_viewer").mkdir()
+    (tmp_path / "report_viewer" / "thesis.txt").write_text("not a result")
+    with pytest.raises(InputError, match=r"report_viewer .it is a folder.: move it away"):
+        write(tmp_path)
+    assert set(contents(tmp_path)) == {"report_viewer", "report_viewer/thesis.txt"}
 
 
 @pytest.mark.parametrize("where", ["file", "file/below"])
