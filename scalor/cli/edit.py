@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
                 "names": {str(number): name for number, name in folder.names.items()},
             }
             lines = [f"{place:>4}  {entry.when}  {describe(entry.step)}" for place, entry in enumerate(entries, 1)]
-            text = "\n".join([*lines, f"{len(folder.edits)} edits in effect"])
+            text = "\n".join([*lines, f"{_count(len(folder.edits), 'edit')} in effect"])
         case "crossings":
             found = crossings(folder.tracks, arguments.near, arguments.after)[: 1 if arguments.next else None]
             document = {"crossings": [asdict(one) for one in found]}
@@ -96,8 +96,13 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         case _:
             entry = folder.do(_step(arguments))
             document = {"entry": {**step_to_dict(entry.step), "when": entry.when}, "edits": len(folder.edits)}
-            text = f"{describe(entry.step)}; {len(folder.edits)} edits in effect, see {folder.folder}/report.html"
+            in_effect = _count(len(folder.edits), "edit")
+            text = f"{describe(entry.step)}; {in_effect} in effect, see {folder.folder}/report.html"
     return print_result(document, arguments.json, text)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _step(arguments: argparse.Namespace) -> "Step":

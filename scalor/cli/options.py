@@ -43,6 +43,8 @@ def parser() -> Parser:
         allow_abbrev=False,
     )
     from scalor.cli.edit import add_edit
+    from scalor.cli.export import add_export
+    from scalor.cli.measure import add_measure
 
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for add in (
@@ -51,6 +53,8 @@ def parser() -> Parser:
         add_score,
         add_fit,
         add_edit,
+        add_measure,
+        add_export,
         add_predict,
         add_generate,
         add_evaluate,

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
+from scalor.config import FPS
 from scalor.edits.operations import Add, Delete, Edit, Merge, Name, Split, Swap, check_step, describe
-from scalor.edits.rows import tracks_of
 from scalor.errors import InputError
 from scalor.tracks import Tracks, join_tracks
 
@@ -166,21 +166,22 @@ def _new_id(rows: _Rows, new: int | None, edit: Edit) -> int:
 def _collect(tracks: Tracks, rows: _Rows) -> Tracks:
     """Return the rows as tracks, sorted by frame and id."""
     old, new = rows.origin >= 0, rows.origin < 0
-    kept = replace(_taken(tracks, rows.origin[old]), id=rows.id[old])
+    kept = replace(tracks.select(rows.origin[old]), id=rows.id[old])
     parts = [kept]
     if new.any():
         count = int(new.sum())
         boxes = [rows.added[-1 - origin].box for origin in rows.origin[new]]
-        added = tracks_of(
+        added = Tracks(
+            clip=np.full(count, tracks.clip[0] if len(tracks) else 0),
             frame=rows.frame[new],
             id=rows.id[new],
             box=np.array(boxes, dtype=tracks.box.dtype),
             confidence=np.full(count, ADDED_CONFIDENCE),
             discovered=np.zeros(count, bool),
             size=tracks.size,
+            masks=None if tracks.masks is None else np.zeros((count, *tracks.masks.shape[1:]), bool),
+            seconds=_seconds_of(rows.frame[new], tracks),
         )
-        if tracks.masks is not None:
-            added = replace(added, masks=np.zeros((count, *tracks.masks.shape[1:]), bool))
         parts.append(added)
     edited = join_tracks(parts)
     discovered = edited.discovered.copy()
@@ -189,11 +190,17 @@ def _collect(tracks: Tracks, rows: _Rows) -> Tracks:
     return replace(edited, discovered=discovered, dropped=tracks.dropped)
 
 
-def _taken(tracks: Tracks, rows: Int[np.ndarray, " n"]) -> Tracks:
-    """Return the rows with these numbers, in rising order."""
-    chosen = np.zeros(len(tracks), bool)
-    chosen[rows] = True
-    return tracks.select(chosen)
+def _seconds_of(frame: Int[np.ndarray, " n"], tracks: Tracks) -> Float[np.ndarray, " n"]:
+    """Return the times of frames, from the times that the tracks tell of theirs."""
+    frames, first = np.unique(tracks.frame, return_index=True)
+    seconds = tracks.seconds[first]
+    if len(frames) < 2:
+        alone: np.ndarray = frame / FPS
+        return alone
+    rate = (seconds[-1] - seconds[0]) / (frames[-1] - frames[0])
+    beyond = np.maximum(frame - frames[-1], 0) - np.maximum(frames[0] - frame, 0)
+    times: np.ndarray = np.interp(frame, frames, seconds) + rate * beyond
+    return times
 
 
 def _begins(tracks: Tracks) -> Bool[np.ndarray, " N"]:

@@ -8,17 +8,19 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import UInt8
+
 from scalor.edits.apply import Edited, apply_traced
 from scalor.edits.edit_log import LOG_FILE, Entry, append, in_effect, read_log
 from scalor.edits.operations import Add, Edit, Redo, Split, Step, Undo, check_step
-from scalor.edits.remake import FILMS, REMADE, Remake
-from scalor.edits.rows import read_tracks
+from scalor.edits.remake import FILMS, REMADE, Remake, scene_of
 from scalor.errors import InputError
 from scalor.files import folder_lock
 from scalor.outputs.about import ABOUT_FILE, About, read_about
 from scalor.outputs.tables import read_counts
 from scalor.replacement import replacing_together
-from scalor.tracks import Tracks
+from scalor.tracks import Tracks, read_tracks
 from scalor.viewer.writing import link_or_copy
 
 ORIGINAL = "original"
@@ -165,6 +167,10 @@ class EditedFolder:
             self._keep_original()
             self._remake(partial, self.edits, self.edited, video, films)
 
+    def scene(self, video: str | Path | None = None) -> UInt8[np.ndarray, "H W 3"]:
+        """Return the first tracked frame, or black if the video cannot be read."""
+        return scene_of(self.about, self.times, video)
+
     def _would_be_original(self, step: Step) -> bool:
         """Return whether no edit is in effect after a step."""
         return isinstance(step, Undo) and len(self.edits) == 1
@@ -210,11 +216,13 @@ class EditedFolder:
 
     def _apply(self, edits: list[Edit]) -> Edited:
         try:
-            return apply_traced(self.original, edits)
+            edited = apply_traced(self.original, edits)
         except InputError as error:
             if edits and len(edits) == len(self.edits):  # the log itself
                 raise InputError(f"{self.folder / LOG_FILE}: {error}") from error
             raise
+        seconds = np.array([self.times[frame] for frame in edited.tracks.frame.tolist()], float)
+        return replace(edited, tracks=replace(edited.tracks, seconds=seconds)) if edits else edited
 
     def _keep_original(self) -> None:
         """Keep the files as they are in `original/`, unless they are there."""

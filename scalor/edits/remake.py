@@ -6,7 +6,7 @@ has none. The films show the ids of the time they were drawn, until they are dra
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from heapq import nlargest
@@ -146,18 +146,6 @@ class Remake:
     def _video(self) -> str | Path:
         return self.about.find_video(self.video)
 
-    def _scene(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return the first tracked frame, or black if the video cannot be read."""
-        try:
-            seconds = next(iter(self.times.values()))
-            video = open_video(self._video(), Selection(start=seconds), self.about.video_fps)
-            picture: np.ndarray = next(video.whole_frames()).picture
-            if picture.shape[:2] == self.about.size:
-                return picture
-        except (InputError, StopIteration):
-            pass
-        return np.zeros((*self.about.size, 3), np.uint8)
-
     def _write_names(self, path: Path) -> None:
         if self.edited.names:
             with open(path, "w", newline="", encoding="utf-8") as file:
@@ -169,7 +157,7 @@ class Remake:
         self, folder: Path, facts: dict[str, object], paths: ObjectPaths, stills: EvenSample, films: bool
     ) -> None:
         """Write the napari table, the pictures and the report."""
-        trajectories = Trajectories(self._scene())
+        trajectories = Trajectories(scene_of(self.about, self.times, self.video))
         objects = 0
 
         def lives() -> Iterator[TrackSummary]:
@@ -214,6 +202,19 @@ class Remake:
         if not films:
             written |= {name: FILES[name] + STALE for name in FILMS if (self.source / name).exists()}
         return written | ({NAMES_FILE: NAMES} if self.edited.names else {})
+
+
+def scene_of(about: About, times: Mapping[int, float], video: str | Path | None = None) -> UInt8[np.ndarray, "H W 3"]:
+    """Return the first tracked frame, or black if the video cannot be read."""
+    try:
+        seconds = next(iter(times.values()))
+        opened = open_video(about.find_video(video), Selection(start=seconds), about.video_fps)
+        picture: np.ndarray = next(opened.whole_frames()).picture
+        if picture.shape[:2] == about.size:
+            return picture
+    except (InputError, StopIteration):
+        pass
+    return np.zeros((*about.size, 3), np.uint8)
 
 
 class _Masks:

@@ -74,6 +74,8 @@ def crossings(tracks: Tracks, near: float = 1.0, after: int = 0) -> list[Crossin
     """
     if not near > 0:
         raise InputError(f"near is {near}: give a number of object sizes above 0.")
+    if not len(tracks):
+        return []
     pairs: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
     order = np.argsort(tracks.frame, kind="stable")
     frames, starts = np.unique(tracks.frame[order], return_index=True)

@@ -38,7 +38,7 @@ def test_every_operation_and_the_log(tracked: Path, say: Say) -> None:
         ["add", "--frame", 2, "--box", 30, 5, 40, 15],
         ["name", 1, "queen bee"],
     ):
-        assert "edits in effect" in say("edit", tracked, *words).out
+        assert "in effect" in say("edit", tracked, *words).out
     log = say("edit", tracked, "log", "--json").document
     assert [one["op"] for one in log["entries"]] == [
         *("split", "merge", "delete", "undo", "redo", "add", "add", "name"),

@@ -181,3 +181,12 @@ def test_tracks_of_several_clips_are_refused() -> None:
     clips = Tracks(**{**vars(STORY), "clip": np.arange(8)})
     with pytest.raises(InputError, match="clips"):
         apply(clips, [])
+
+
+def test_an_added_box_has_the_time_of_its_frame() -> None:
+    story = STORY.select(STORY.frame != 1)
+    for frame in (0, 1, 3, 7):
+        edited = apply(story, [Add(frame, (1, 2, 3, 4), id=7)])
+        assert edited.seconds[edited.id == 7].tolist() == [pytest.approx(frame / 10)]
+    one = story.select(story.frame == 0)
+    assert apply(one, [Add(5, (1, 2, 3, 4))]).seconds.tolist() == [0, 0, 0.5]

@@ -20,6 +20,7 @@ def test_the_crossing_of_the_drawn_scene() -> None:
     assert found.distance_px == pytest.approx(4)
     assert crossings(SCENE, after=20) == [found]
     assert crossings(SCENE, after=21) == []
+    assert crossings(SCENE.select(SCENE.frame < 0)) == []
     assert crossings(SCENE, near=0.3) == []
     (wider,) = crossings(SCENE, near=2.0)
     assert (wider.first, wider.last) == (17, 23)

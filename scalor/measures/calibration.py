@@ -1,0 +1,46 @@
+"""From pixels to millimetres: a known scale, or two points a known length apart."""
+
+import math
+from dataclasses import dataclass
+
+from scalor.errors import InputError
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Scale of the picture. Without one, lengths stay in pixels.
+
+    The scale must be the same everywhere: a camera that looks straight at a plane.
+
+    Examples
+    --------
+    >>> Calibration(0.12)
+    >>> Calibration.from_points((40, 50), (640, 50), length_mm=72)
+    """
+
+    mm_per_pixel: float | None = None
+
+    def __post_init__(self) -> None:
+        scale = self.mm_per_pixel
+        if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
+            raise InputError(f"mm_per_pixel is {scale!r}: give the millimetres that a pixel shows, a number above 0.")
+
+    @classmethod
+    def from_points(cls, first: tuple[float, float], second: tuple[float, float], length_mm: float) -> "Calibration":
+        """Return the scale at which two points of the picture, in pixels, are `length_mm` apart."""
+        distance = math.dist(first, second)
+        if not 0 < distance < math.inf:
+            raise InputError(f"the points {first} and {second} are {distance:g} px apart: give two different points.")
+        if not 0 < length_mm < math.inf:
+            raise InputError(f"the known length is {length_mm:g} mm: give a length above 0.")
+        return cls(length_mm / distance)
+
+    @property
+    def unit(self) -> str:
+        """Unit of lengths, for column names: "mm", or "px" without a scale."""
+        return "px" if self.mm_per_pixel is None else "mm"
+
+    @property
+    def scale(self) -> float:
+        """Length of a pixel in `unit`."""
+        return 1.0 if self.mm_per_pixel is None else float(self.mm_per_pixel)
