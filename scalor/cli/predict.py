@@ -36,14 +36,17 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     video = open_video(arguments.video, selection_from(arguments, stride), arguments.fps)
     horizon = max(1, round(arguments.seconds * video.fps / stride))
     seen, truth = around(video, arguments.at, arguments.observe, horizon)
+    facts = provenance_of(arguments) | {"frames": f"{len(seen)} observed, then {horizon} predicted"}
+    if truth:
+        facts["background"] = "estimated from the whole video, frames after the observed ones included"
     with ResultFolder(
-        arguments.out, video.full_size, video.fps, stride=stride, facts=provenance_of(arguments), scene=seen[-1].picture
+        arguments.out, video.full_size, video.fps, stride=stride, facts=facts, scene=seen[-1].picture
     ) as results:
         view = look_at(video)
-        if view.motion is not None:
+        if view.camera is not None and view.camera.moves:
             raise InputError(
-                f"the camera of {video.name} moves, and only videos of a camera that stands still can be gone on with: "
-                "choose a part of it with --start and --end in which the camera rests."
+                f"the camera of {video.name} moves, and predictions need a camera that stands still: choose a part in "
+                "which it does, with --start and --end."
             )
         slots = arguments.slots or slots_for(view, config.model, config.scene)
         model = checkpoint.load(arguments.weights, arguments.device, slots)
@@ -57,7 +60,8 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         rollout = model.generate(frames, len(seen), horizon, estimator=estimator, masks=True)
         for t, frame in enumerate(go_on(seen, rollout, lens, video)):
             tracks = rollout.tracks.select(rollout.tracks.frame == t)
-            results.add(frame.picture, frame.seconds, frame.index, lens.to_original(replace(tracks, masks=None)))
+            tracks = lens.to_original(replace(tracks, masks=None))
+            results.add(frame.picture, frame.seconds, frame.index, tracks, predicted=t >= len(seen))
     save_png(Path(arguments.out) / "strip.png", picture(lens, seen, truth, rollout))
     document = {"seen": len(seen), "imagined": horizon, "files": [str(file) for file in results.summary.files]}
     return print_result(

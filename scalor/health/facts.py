@@ -112,11 +112,11 @@ class Facts:
         return self.rows / max(self.frames, 1)
 
     @property
-    def ids_per_thing(self) -> float | None:
+    def ids_per_object(self) -> float | None:
         """Estimated number of ids per object; None where there are no objects.
 
         An object has one id, and one more whenever an id begins in the middle of the picture, replaces another id or
         jumps. The number of objects is the number of ids that entered, but at least the mean number of boxes a frame.
         """
-        things = max(self.entered, self.objects)
-        return 1 + (self.appeared + self.replaced + self.jumps) / things if things else None
+        objects = max(self.entered, self.objects)
+        return 1 + (self.appeared + self.replaced + self.jumps) / objects if objects else None

@@ -48,8 +48,8 @@ JUMPS_LIMITS = Limits(0.01, 0.5)
 .08."""
 DROPPED_LIMITS = Limits(0.005, 0.3)
 """Share of the detections that found no slot. The same share of the objects is missing."""
-MISSING_LIMITS = Limits(0.01, 0.5)
-"""Share of the frames promised by the file that were not read."""
+MISSING_SHARE = 0.5
+"""Share of the frames promised by the file that were not read, from which the level is bad."""
 FOREGROUND_LIMITS = Limits(0.3, 0.5)
 """Share of the picture that differs from the background. At one half, it is unclear which half is the background."""
 UNSEEN_LIMITS = Limits(0.5, 0.8)
@@ -99,26 +99,26 @@ def measure(name: str, value: float, unit: str, level: Level, sentence: str, rem
 def found(facts: Facts) -> Measure | None:
     """Judge whether objects were found in the frames that contain foreground."""
     if facts.frames == 0:
-        return measure("found", 0, "objects a frame", "bad", "No frame was read.", "Check the video file.")
+        return measure("found", 0, "objects per frame", "bad", "No frame was read.", "Check the video file.")
     if facts.moving_frames == 0:
         lost: Level = "bad" if facts.light_steps else "warn"
         return measure(
             "found",
             facts.objects,
-            "objects a frame",
+            "objects per frame",
             "ok" if facts.rows else lost,
-            f"Nothing moves in {facts.frames} frames, and {facts.objects:.1f} objects a frame were found.",
+            f"Nothing moves in the {facts.frames} frames; {facts.objects:.1f} objects per frame were found.",
             "Choose another part of the video with --start and --end, or a larger --region.",
         )
     share = facts.unseen_frames / facts.moving_frames
     return measure(
         "found",
         facts.objects,
-        "objects a frame",
+        "objects per frame",
         UNSEEN_LIMITS.level(share),
-        f"{facts.objects:.1f} objects a frame were found; {100 * share:.0f} % of the frames in which something moves "
-        "have none.",
-        "The weights do not know these objects: fit a model with `scalor fit`, or say --object-size.",
+        f"{facts.objects:.1f} objects per frame were found. In {100 * share:.0f} % of the frames in which something "
+        "moves, none was found.",
+        "The model does not recognise these objects: fit a model with `scalor fit`, or give --object-size.",
     )
 
 
@@ -131,8 +131,8 @@ def explained(facts: Facts) -> Measure | None:
         facts.explained,
         "share",
         EXPLAINED_LIMITS.level(facts.explained),
-        f"Objects' boxes hold {100 * facts.explained:.0f} % of all that moves.",
-        "Things are missed: fit a model to this video, or look at the overlay for what has no box.",
+        f"Boxes cover {100 * facts.explained:.0f} % of the foreground, which is everything that moves.",
+        "Objects are missed: fit a model to this video, or look for objects without a box in the overlay.",
     )
 
 
@@ -145,8 +145,8 @@ def on_nothing(facts: Facts) -> Measure | None:
         facts.empty,
         "share",
         EMPTY_LIMITS.level(facts.empty),
-        f"{100 * facts.empty:.0f} % of the boxes hold hardly anything that differs from the background.",
-        "These objects rest, or there are none: look at the overlay; if there are none, fit a model to this video.",
+        f"{100 * facts.empty:.0f} % of the boxes contain almost no foreground.",
+        "These objects are at rest, or the boxes are false: check the overlay. If they are false, fit a model.",
     )
 
 
@@ -161,16 +161,16 @@ def fit(facts: Facts) -> Measure | None:
             facts.fitting,
             "share",
             "warn",
-            f"Only {facts.pairs} boxes stand alone, too few to check how well boxes fit what moves in them.",
-            "Look at the overlay; a longer part of the video, or one with fewer things that touch, says more.",
+            f"Only {facts.pairs} boxes are isolated, too few to check how well boxes fit their foreground.",
+            "Check the overlay, or track a longer part of the video, or one in which fewer objects touch.",
         )
     return measure(
         "fit",
         facts.fitting,
         "share",
         FITTING_LIMITS.level(facts.fitting),
-        f"{100 * facts.fitting:.0f} % of the boxes that stand alone fit what moves in them ({facts.pairs} looked at).",
-        "Boxes are shifted, or of a wrong size: give --object-size, or fit a model to this video.",
+        f"{100 * facts.fitting:.0f} % of the {facts.pairs} isolated boxes fit their foreground.",
+        "Boxes are shifted or have a wrong size: give --object-size, or fit a model to this video.",
     )
 
 
@@ -183,8 +183,8 @@ def fill(facts: Facts) -> Measure | None:
         facts.fill,
         "share",
         FILL_LIMITS.level(facts.fill),
-        f"The median box is filled to {100 * facts.fill:.0f} % by what moves.",
-        "Boxes are too large, shifted, or late, or things are thin: look at the overlay; give --object-size.",
+        f"The median box consists of {100 * facts.fill:.0f} % foreground.",
+        "Boxes are too large, shifted or late, or objects are thin: check the overlay, and give --object-size.",
     )
 
 
@@ -199,19 +199,19 @@ def size(facts: Facts) -> Measure | None:
     words = max(ratios, key=lambda words: abs(math.log(ratios[words])))
     ratio, what = ratios[words], pixels(said[words])
     level = SIZE_LIMITS.level(max(ratio, 1 / ratio))
-    sentence = f"{words} {what} pixels high and wide, connected pieces of what moves {pixels(facts.blob_size)}."
+    sentence = f"{words} {what} pixels (height x width); connected foreground regions are {pixels(facts.blob_size)}."
     if facts.box_size is not None and facts.size_limits is not None:
         low, high = facts.size_limits
         if min(facts.box_size) <= low * AT_LIMIT_RATIO or max(facts.box_size) * AT_LIMIT_RATIO >= high:
             level = "warn" if level == "ok" else level
-            sentence += f" The tracker can say no less than {low:.0f} and no more than {high:.0f}."
+            sentence += f" The tracker can only report sides of {low:.0f} to {high:.0f} pixels."
     return measure(
         "size",
         ratio,
         "times",
         level,
         sentence,
-        f"If single objects are about {pixels(facts.blob_size)}, give that as --object-size, or fit a model.",
+        f"If a single object is about {pixels(facts.blob_size)}, give that as --object-size, or fit a model.",
     )
 
 
@@ -234,25 +234,25 @@ def doubles(facts: Facts) -> Measure | None:
         facts.doubles,
         "share",
         DUPLICATES_LIMITS.level(facts.doubles),
-        f"{100 * facts.doubles:.0f} % of the boxes lie on another box.",
-        "One thing has several boxes, or things hide each other: a larger --object-size, or a view from above.",
+        f"{100 * facts.doubles:.0f} % of the boxes duplicate another box.",
+        "One object has several boxes, or objects hide each other: give a larger --object-size, or film from above.",
     )
 
 
 def ids(facts: Facts) -> Measure | None:
     """Judge the number of ids per object."""
-    if facts.ids_per_thing is None:
+    if facts.ids_per_object is None:
         return None
     rate = facts.ids / max(facts.seconds, 1e-9)
     return measure(
         "ids",
-        facts.ids_per_thing,
-        "ids a thing",
-        IDS_LIMITS.level(facts.ids_per_thing),
-        f"{facts.ids} ids, {rate:.2f} a second: {facts.entered} began at the border or at the start, "
-        f"{facts.appeared} in the middle of the picture, {facts.replaced} in place of another: about "
-        f"{facts.ids_per_thing:.1f} ids a thing.",
-        "Things are lost and found again: do not count ids; track every frame (--stride 1) or fit a model.",
+        facts.ids_per_object,
+        "ids per object",
+        IDS_LIMITS.level(facts.ids_per_object),
+        f"{facts.ids} ids, {rate:.2f} per second: {facts.entered} began at the border or at the start, "
+        f"{facts.appeared} in the middle of the picture, {facts.replaced} where another id had just ended. That "
+        f"is about {facts.ids_per_object:.1f} ids per object.",
+        "Objects are lost and found again: do not count ids. Track every frame (--stride 1), or fit a model.",
     )
 
 
@@ -263,15 +263,15 @@ def life(facts: Facts, stride: int = 1) -> Measure | None:
     longest = min(facts.seconds, math.inf if facts.crossing is None else facts.crossing)
     value = facts.life / longest
     tracked = facts.life / facts.seconds * facts.frames
-    crossing = "" if facts.crossing is None else f"; crossing the view takes about {facts.crossing:.1f} s"
+    crossing = "" if facts.crossing is None else f"; an object crosses the view in about {facts.crossing:.1f} s"
     slower = f" Every {stride}th frame was tracked: try --stride 1." if stride > 1 else ""
     return measure(
         "life",
         value,
         "of a crossing",
         max(LIFE_LIMITS.level(value), LIFE_FRAMES_LIMITS.level(tracked), key=LEVELS.index),
-        f"Half of the ids last less than {facts.life:.1f} s of {facts.seconds:.1f} s{crossing}.",
-        f"Short ids are noise or pieces of longer ones: leave them out, or fit a model.{slower}",
+        f"Half of the ids last less than {facts.life:.1f} s. The video has {facts.seconds:.1f} s{crossing}.",
+        f"Short ids are noise or pieces of longer tracks: leave them out, or fit a model.{slower}",
     )
 
 
@@ -285,13 +285,13 @@ def jumps(facts: Facts) -> Measure | None:
         value,
         "share of steps",
         JUMPS_LIMITS.level(value),
-        f"{facts.jumps} times an id jumped by more than its own size ({100 * value:.1f} % of all steps).",
-        "Ids change from one thing to another: track every frame (--stride 1), or use a video of more frames a second.",
+        f"Ids jumped farther than an object's size {facts.jumps} times ({100 * value:.1f} % of all steps).",
+        "Ids switch between objects: track every frame (--stride 1), or use a video with more frames per second.",
     )
 
 
 def missing(facts: Facts, promised: int | None) -> Measure | None:
-    """Judge the share of the promised frames that were not read. One missing frame is ok."""
+    """Judge the number of promised frames that were not read. One missing frame is ok, because files count loosely."""
     if not promised:
         return None
     lost = max(0, promised - facts.frames)
@@ -299,22 +299,23 @@ def missing(facts: Facts, promised: int | None) -> Measure | None:
         "frames",
         lost / promised,
         "share",
-        "ok" if lost <= 1 else MISSING_LIMITS.level(lost / promised),
-        f"{facts.frames} of {promised} promised frames were read.",
-        "The file is cut short or damaged: copy or export it again.",
+        "ok" if lost <= 1 else "bad" if lost / promised >= MISSING_SHARE else "warn",
+        f"{facts.frames} of {promised} frames were read.",
+        "The others could not be decoded. The file is cut short or damaged: copy or export it again.",
     )
 
 
 def slots(facts: Facts) -> Measure | None:
     """Judge the share of the detections that were dropped because no slot was left."""
     value = facts.dropped / max(facts.dropped + facts.rows, 1)
+    needed = max(16, math.ceil(2 * (facts.objects + facts.dropped / max(facts.frames, 1))))
     return measure(
         "slots",
         value,
         "share",
         "ok" if facts.dropped == 0 else DROPPED_LIMITS.level(value),
-        f"{facts.dropped} detections in {facts.dropping_frames} frames had no slot left and were dropped.",
-        f"Give more room: --slots {max(16, math.ceil(2 * (facts.objects + facts.dropped / max(facts.frames, 1))))}.",
+        f"{facts.dropped} detections in {facts.dropping_frames} frames were dropped because all slots were taken.",
+        f"Allow more objects: --slots {needed}.",
     )
 
 
@@ -325,8 +326,8 @@ def light(facts: Facts) -> Measure | None:
         facts.light_steps,
         "steps",
         "warn" if facts.light_steps else "ok",
-        f"The light of the whole picture changed suddenly {facts.light_steps} times.",
-        "Track the parts before and after a change one by one, with --start and --end.",
+        f"The lighting of the whole picture changed suddenly {facts.light_steps} times.",
+        "Track the parts before and after each change separately, with --start and --end.",
     )
 
 
@@ -335,15 +336,16 @@ def camera_moves(facts: Facts, camera: str | None, motion: float | None) -> Meas
     if camera is None and motion is None:
         return None
     level = CAMERA_MOTION_LIMITS.level(motion or 0.0) if camera is None else CAMERA_LEVELS[camera]
-    moved = "" if motion is None else f", by {motion:.1f} pixels a frame"
+    moved = "" if motion is None else f", by {motion:.1f} pixels per frame"
     word = camera or next(word for word, its_level in CAMERA_LEVELS.items() if its_level == level)
     return measure(
         "camera",
         motion or 0.0,
-        "px a frame",
+        "px per frame",
         level,
         f"The camera is {word}{moved}.",
-        "The motion was not compensated: leave --region out, which switches that off, or choose a part without motion.",
+        "The motion was not compensated: leave out --region, which switches compensation off, or choose a part in "
+        "which the camera stands still.",
     )
 
 
@@ -354,8 +356,8 @@ def background(facts: Facts) -> Measure | None:
         facts.foreground,
         "share",
         FOREGROUND_LIMITS.level(facts.foreground),
-        f"{100 * facts.foreground:.1f} % of the picture differs from the background on average, and at most "
+        f"On average {100 * facts.foreground:.1f} % of the picture differs from the background, and at most "
         f"{100 * facts.most_foreground:.1f} %.",
-        "So much cannot be told from a moving camera or changing light, and the background itself is doubtful: use a "
-        "longer part of the video, or a smaller --region.",
+        "The camera moves, the lighting changes, or the background estimate is wrong: use a longer part of the video, "
+        "or a smaller --region.",
     )

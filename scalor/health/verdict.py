@@ -29,7 +29,7 @@ class Health:
 
     >>> print("\\n".join(health.lines()))
     health: doubtful
-      warning: Objects' boxes hold 48 % of all that moves. Things are missed: ...
+      warning: Boxes cover 48 % of the foreground, which is everything that moves. Objects are missed: ...
     """
 
     verdict: Verdict

@@ -10,7 +10,9 @@ from jaxtyping import UInt8
 from scalor.errors import without_extra
 from scalor.outputs.tables import TrackedFrame
 from scalor.tracks import Tracks, join_tracks
-from scalor.visual.overlay import MASK_STRENGTH, TARGET_SIDE, colors_of, overlay
+from scalor.visual.colors import colors_of
+from scalor.visual.overlay import draw_tracks, scale_for, tinted
+from scalor.visual.strips import RED
 
 TRAIL_SECONDS = 1.0
 """Length of trails in seconds, within the limits below."""
@@ -37,17 +39,25 @@ class OverlayFilm:
         # Trails are counted in tracked frames; with a stride, the original has more frames in between.
         now = np.full(len(tracks), self._count)
         self._recent.append(replace(tracks, frame=now, masks=None))
-        picture = frame.picture if tracks.masks is None else _tinted(frame)
-        floats = picture.transpose(2, 0, 1)[None] / np.float32(255)
-        (drawn,) = overlay(floats, join_tracks(list(self._recent)), trails=self.trails, first=self._count)
+        picture = frame.picture if tracks.masks is None else _with_masks(frame)
+        drawn = draw_tracks(picture, join_tracks(list(self._recent)), self._count, trails=self.trails)
         self._count += 1
-        return np.asarray(drawn)
+        return drawn
+
+
+def mark_predicted(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a frame with a red border, which says that it was predicted and not observed."""
+    marked = picture.copy()
+    width = max(2, max(picture.shape) // 128)
+    for side in (marked[:width], marked[-width:], marked[:, :width], marked[:, -width:]):
+        side[:] = RED
+    return marked
 
 
 def label_frame(frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
     """Return every object's pixels in its colour on black, enlarged as `overlay` enlarges its pictures."""
     picture: np.ndarray = _palette(frame)[frame.owner]
-    scale = max(1, round(TARGET_SIDE / max(picture.shape[:2])))
+    scale = scale_for(frame.tracks.size)
     return picture.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
@@ -99,10 +109,9 @@ def _palette(frame: TrackedFrame) -> UInt8[np.ndarray, "rows 3"]:
     return np.concatenate([np.zeros((1, 3), np.uint8), colors_of(frame.tracks.id)])
 
 
-def _tinted(frame: TrackedFrame) -> UInt8[np.ndarray, "H W 3"]:
+def _with_masks(frame: TrackedFrame) -> UInt8[np.ndarray, "H W 3"]:
     """Return the picture with each object's pixels blended with its colour."""
     picture = frame.picture.copy()
     shown = frame.owner > 0
-    tint = _palette(frame)[frame.owner[shown]]
-    picture[shown] = ((1 - MASK_STRENGTH) * picture[shown] + MASK_STRENGTH * tint).astype(np.uint8)
+    picture[shown] = tinted(picture[shown], _palette(frame)[frame.owner[shown]])
     return picture

@@ -1,5 +1,6 @@
 """`report.html`: the results on one page, with a player that reads the folder beside it."""
 
+import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ class HtmlReport:
     """Height and width of the video."""
     frames: int
     objects: int
-    """Number of different objects."""
+    """Number of ids."""
     rows: int
     """Number of objects, summed over frames."""
     seconds: tuple[float, float]
@@ -95,6 +96,10 @@ class HtmlReport:
     files: Mapping[str, str]
     """Description of each file, by file name."""
     notes: Sequence[str] = ()
+    predicted: int = 0
+    """Number of the last frames that were predicted and not observed."""
+    predicted_from: float = math.inf
+    """Time of the first of these frames."""
     health: Health | None = None
     """Health of the tracks: how far they can be trusted. None if it was not measured."""
     player: str = "report_viewer"
@@ -119,11 +124,20 @@ class HtmlReport:
                 f'<meta http-equiv="Content-Security-Policy" content="{assembly.policy("files")}">',
                 f"<title>{escape(title)}</title>\n<style>{STYLE}{assembly.style()}</style>\n</head>\n<body>\n<main>",
                 f"<h1>{escape(title)}</h1>",
-                '<p class="lead">Found and followed by SCALOR, without a label.</p>',
+                f'<p class="lead">{self._lead()}</p>',
                 self._tiles(),
                 *sections,
                 f"</main>\n<script>{assembly.program()}</script>\n</body>\n</html>\n",
             ]
+        )
+
+    def _lead(self) -> str:
+        if not self.predicted:
+            return "Found and tracked by SCALOR, without labels."
+        observed = self.frames - self.predicted
+        return (
+            f"SCALOR observed the first {observed} of these {self.frames} frames and predicted the other "
+            f"{self.predicted}: from {clock(self.predicted_from)} on, pictures, boxes and counts are predictions."
         )
 
     def _tiles(self) -> str:
@@ -132,16 +146,21 @@ class HtmlReport:
         tiles = {
             "ids" if self.objects != 1 else "id": f"{self.objects:,}",
             "in view on average": f"{self.rows / self.frames:.1f}",
-            "frames" if self.frames != 1 else "frame": f"{self.frames:,}",
-            "of video": clock(last - first),
+            **self._frame_tiles(),
+            "duration": clock(last - first),
             "pixels": f"{width}&thinsp;&times;&thinsp;{height}",
         }
         return f'<div class="tiles">{"".join(f"<div><b>{v}</b><span>{k}</span></div>" for k, v in tiles.items())}</div>'
 
+    def _frame_tiles(self) -> dict[str, str]:
+        if self.predicted:
+            return {"frames observed": f"{self.frames - self.predicted:,}", "frames predicted": f"{self.predicted:,}"}
+        return {"frames" if self.frames != 1 else "frame": f"{self.frames:,}"}
+
     def _health(self) -> str:
         if self.health is None:
             return ""
-        marks = {"ok": "fine", "warn": "look at this", "bad": "wrong"}
+        marks = {"ok": "OK", "warn": "check", "bad": "problem"}
         ordered = sorted(self.health.measures, key=lambda one: ("bad", "warn", "ok").index(one.level))
         items = [
             f'<li class="{one.level}"><b>{marks[one.level]}</b> {escape(one.sentence)} {escape(one.remedy)}</li>'
@@ -152,23 +171,23 @@ class HtmlReport:
         return (
             f'<section class="health"><h2>Can these tracks be trusted? '
             f'<span class="{verdict}">{escape(self.health.verdict)}</span></h2>'
-            f"<ul>{''.join(items[:trouble])}</ul><details><summary>All that was checked, without labels</summary>"
+            f"<ul>{''.join(items[:trouble])}</ul><details><summary>Checks without a problem</summary>"
             f"<ul>{''.join(items[trouble:])}</ul></details></section>"
         )
 
     def _stills(self) -> str:
         figures = [
-            f'<figure><img alt="frame with its objects at {clock(seconds)}" src="{data_uri(picture, "jpeg")}">'
-            f"<figcaption>{clock(seconds)}</figcaption></figure>"
+            f'<figure><img alt="frame with its tracks at {clock(seconds)}" src="{data_uri(picture, "jpeg")}">'
+            f"<figcaption>{clock(seconds)}{', predicted' * (seconds >= self.predicted_from)}</figcaption></figure>"
             for seconds, picture in self.stills
         ]
-        return f'<section><h2>What was seen</h2><div class="stills">{"".join(figures)}</div></section>'
+        return f'<section><h2>Frames with their tracks</h2><div class="stills">{"".join(figures)}</div></section>'
 
     def _trajectories(self) -> str:
         picture = data_uri(self.trajectories, "jpeg")
         return (
             f'<section class="wide"><h2>Paths</h2><figure><img alt="paths of all objects" src="{picture}"><figcaption>'
-            "Each path in its object's colour, with a dot where it ends; numbers are the ids of the longest tracks."
+            "Each path has the colour of its object and ends in a dot. Numbers are the ids of the longest tracks."
             "</figcaption></figure></section>"
         )
 
@@ -187,7 +206,7 @@ class HtmlReport:
             f"<td>{clock(life.last)}</td><td>{life.seconds:,.1f}</td><td>{life.length:,.0f}</td></tr>"
             for life in self.longest
         ]
-        head = "<tr><th>id</th><th>first seen</th><th>last seen</th><th>seconds</th><th>path (px)</th></tr>"
+        head = "<tr><th>id</th><th>first frame at</th><th>last frame at</th><th>seconds</th><th>path (px)</th></tr>"
         return (
             f'<section><h2>Longest tracks</h2><div class="scroll"><table><thead>{head}</thead>'
             f"<tbody>{''.join(lines)}</tbody></table></div></section>"
@@ -206,7 +225,7 @@ class HtmlReport:
         items = [
             f"<dt>{escape(name)}</dt><dd><code>{escape(str(value))}</code></dd>" for name, value in self.facts.items()
         ]
-        return f"<section><h2>How it was made</h2><dl>{''.join(items)}</dl></section>"
+        return f"<section><h2>How these results were made</h2><dl>{''.join(items)}</dl></section>"
 
 
 def clock(seconds: float) -> str:

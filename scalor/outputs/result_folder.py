@@ -1,5 +1,6 @@
 """`ResultFolder`: the writer of all result files of a video."""
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ from scalor.errors import InputError
 from scalor.files import open_folder
 from scalor.health import Health
 from scalor.outputs.about import About, video_path
-from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
+from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame, mark_predicted
 from scalor.outputs.html_report import HtmlReport
 from scalor.outputs.mask_files import CocoFile, LabelTiff, encode
 from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
@@ -32,7 +33,8 @@ from scalor.visual.strips import save_png
 
 FILES = {
     "report.html": "this page",
-    "overlay.mp4": "the video with boxes, ids and trails; a white dot marks an object just discovered",
+    "overlay.mp4": "the video with boxes, ids and trails; a white dot marks the first frame of a track, a red border "
+    "a predicted frame",
     "tracks.csv": "one row per object and frame: frame in the original video (from 0), seconds, id (from 1), box x0 y0 "
     "x1 y1 and centre x y in pixels of the original video, confidence (0 to 1), discovered (1 in the first frame of a "
     "track)",
@@ -62,7 +64,7 @@ class Summary:
     folder: Path
     frames: int
     objects: int
-    """Number of different objects."""
+    """Number of ids."""
     rows: int
     """Number of objects, summed over frames."""
     files: tuple[Path, ...]
@@ -148,7 +150,8 @@ class ResultFolder:
             self._paths = ObjectPaths(partial / "rows")
             self._film = OverlayFilm(self.fps)
             self._stills = EvenSample()
-            self._frames = 0
+            self._frames = self._predicted = 0
+            self._predicted_from = math.inf
             self._tables = stack.enter_context(TrackTables(partial))
             self._overlay = stack.enter_context(VideoWriter(partial / "overlay.mp4", self.fps))
             self._viewer = stack.enter_context(
@@ -173,7 +176,9 @@ class ResultFolder:
             raise empty
         self._stack.__exit__(kind, error, trace)
 
-    def add(self, picture: UInt8[np.ndarray, "H W 3"], seconds: float, index: int, tracks: Tracks) -> None:
+    def add(
+        self, picture: UInt8[np.ndarray, "H W 3"], seconds: float, index: int, tracks: Tracks, predicted: bool = False
+    ) -> None:
         """Add the next frame.
 
         Parameters
@@ -187,6 +192,9 @@ class ResultFolder:
         tracks : Tracks
             Tracks of this frame only, in pixels of the original video. `tracks.frame` and `tracks.seconds` are ignored,
             because a model counts only the frames it was given.
+        predicted : bool
+            Whether the frame was predicted and not observed. The report says so, and in `overlay.mp4` the frame has a
+            red border. Predicted frames come last.
         """
         self._check(picture, index, tracks)
         frame = TrackedFrame(picture, seconds, index, tracks if self.masks else replace(tracks, masks=None))
@@ -198,6 +206,10 @@ class ResultFolder:
         if self._parquet is not None:
             self._parquet.add(frame)
         drawn = self._film.draw(frame)
+        if predicted:
+            drawn = mark_predicted(drawn)
+            self._predicted_from = min(self._predicted_from, seconds)
+            self._predicted += 1
         self._overlay.write(drawn)
         self._stills.add(drawn, seconds)
         self._viewer.add(picture, seconds, index, frame.tracks)
@@ -265,6 +277,8 @@ class ResultFolder:
             files={name: FILES[name] for name in files},
             notes=notes,
             health=self.health,
+            predicted=self._predicted,
+            predicted_from=self._predicted_from,
         )
         (partial / "report.html").write_text(report.to_html(), encoding="utf-8")
         self._viewer.finish(self.imagined_from)

@@ -155,7 +155,7 @@ def test_the_verdict_is_that_of_the_worst_measure_in_any_order() -> None:
 def test_lines_begin_with_the_worst() -> None:
     lines = judge(replace(WELL, light_steps=2, explained=0.1)).lines()
     assert lines[0] == "health: not to be trusted"
-    assert lines[1].startswith("  bad: Objects' boxes hold 10 %")
+    assert lines[1].startswith("  bad: Boxes cover 10 %")
     assert lines[2].startswith("  warning: The light")
     assert len(lines) == 3
     assert len(judge(WELL).lines(everything=True)) == 1 + len(judge(WELL).measures)
