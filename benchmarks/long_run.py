@@ -30,7 +30,7 @@ from scalor.errors import InputError
 from scalor.evaluation.score import BoxRows, read_boxes, score
 from scalor.files import replacing
 from scalor.video import open_video
-from scalor.video.writing import SMPTE170M
+from scalor.video.encoding import SMPTE170M
 
 OUT = Path(tempfile.gettempdir()) / "scalor-long-run"
 FRAMES, PIECE = 10_000, 1_000

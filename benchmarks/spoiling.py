@@ -19,7 +19,7 @@ from PIL import Image
 from scalor.errors import InputError
 from scalor.evaluation.score import BoxRows
 from scalor.files import replacing
-from scalor.video.writing import SMPTE170M
+from scalor.video.encoding import SMPTE170M
 
 Picture = UInt8[np.ndarray, "H W 3"]
 

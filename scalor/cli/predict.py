@@ -21,7 +21,8 @@ from scalor.outputs import ResultFolder
 from scalor.tracking.view import Lens, lens_for, look_at, slots_for
 from scalor.video import Video, open_video
 from scalor.video.sources import Frame
-from scalor.visual.overlay import label_picture, overlay
+from scalor.visual.colors import label_picture
+from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip, to_bytes
 
 SHOWN = 5
@@ -56,7 +57,6 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         torch.manual_seed(arguments.seed)
         frames = Observation.stack([lens.to_frame(frame.picture) for frame in seen])
         estimator = None if arguments.sample else Mode()
-        results.imagined_from = seen[-1].index + stride
         rollout = model.generate(frames, len(seen), horizon, estimator=estimator, masks=True)
         for t, frame in enumerate(go_on(seen, rollout, lens, video)):
             tracks = rollout.tracks.select(rollout.tracks.frame == t)

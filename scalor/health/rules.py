@@ -48,8 +48,8 @@ JUMPS_LIMITS = Limits(0.01, 0.5)
 .08."""
 DROPPED_LIMITS = Limits(0.005, 0.3)
 """Share of the detections that found no slot. The same share of the objects is missing."""
-MISSING_SHARE = 0.5
-"""Share of the frames promised by the file that were not read, from which the level is bad."""
+MISSING_LIMITS = Limits(0.01, 0.5)
+"""Share of the frames promised by the file that were not read. Two missing frames are a warning in any case."""
 FOREGROUND_LIMITS = Limits(0.3, 0.5)
 """Share of the picture that differs from the background. At one half, it is unclear which half is the background."""
 UNSEEN_LIMITS = Limits(0.5, 0.8)
@@ -299,7 +299,7 @@ def missing(facts: Facts, promised: int | None) -> Measure | None:
         "frames",
         lost / promised,
         "share",
-        "ok" if lost <= 1 else "bad" if lost / promised >= MISSING_SHARE else "warn",
+        "ok" if lost <= 1 else max("warn", MISSING_LIMITS.level(lost / promised), key=LEVELS.index),
         f"{facts.frames} of {promised} frames were read.",
         "The others could not be decoded. The file is cut short or damaged: copy or export it again.",
     )

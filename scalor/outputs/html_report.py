@@ -12,7 +12,7 @@ import numpy as np
 from scalor.health import Health
 from scalor.outputs.trajectories import TrackSummary
 from scalor.viewer import assembly
-from scalor.visual.overlay import colors_of
+from scalor.visual.colors import colors_of
 
 STYLE = """
 :root { color-scheme: light; --ink: #1c2430; --soft: #5d6878; --line: #e3e7ee; --paper: #f5f7fa; --accent: #0b63b5;

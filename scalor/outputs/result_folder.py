@@ -129,8 +129,6 @@ class ResultFolder:
         self._inputs = [Path(path) for path in inputs]
         self.health: Health | None = None
         """Health of the tracks, for the report: how far they can be trusted. Set it before the block ends."""
-        self.imagined_from: int | None = None
-        """Number of the first frame that was imagined, not seen. Set it before the block ends."""
         self._stack = ExitStack()
         self._summary: Summary | None = None
 
@@ -151,6 +149,7 @@ class ResultFolder:
             self._film = OverlayFilm(self.fps)
             self._stills = EvenSample()
             self._frames = self._predicted = 0
+            self._first_predicted: int | None = None
             self._predicted_from = math.inf
             self._tables = stack.enter_context(TrackTables(partial))
             self._overlay = stack.enter_context(VideoWriter(partial / "overlay.mp4", self.fps))
@@ -208,7 +207,8 @@ class ResultFolder:
         drawn = self._film.draw(frame)
         if predicted:
             drawn = mark_predicted(drawn)
-            self._predicted_from = min(self._predicted_from, seconds)
+            if not self._predicted:
+                self._first_predicted, self._predicted_from = index, seconds
             self._predicted += 1
         self._overlay.write(drawn)
         self._stills.add(drawn, seconds)
@@ -281,7 +281,7 @@ class ResultFolder:
             predicted_from=self._predicted_from,
         )
         (partial / "report.html").write_text(report.to_html(), encoding="utf-8")
-        self._viewer.finish(self.imagined_from)
+        self._viewer.finish(self._first_predicted)
         placed = tuple(self.folder / name for name in files)
         self._summary = Summary(self.folder, self._frames, objects, self._paths.rows, placed)
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, UInt8
 
 from scalor.errors import without_extra
 from scalor.outputs.tables import TrackedFrame
-from scalor.visual.overlay import colors_of
+from scalor.visual.colors import colors_of
 
 ROW = np.dtype([("id", "<i8"), ("frame", "<i8"), ("seconds", "<f8"), ("x", "<f8"), ("y", "<f8")])
 BLOCK_ROWS = 2**17

@@ -31,7 +31,8 @@ from scalor.presets import get_preset
 from scalor.reproduce.catalogue import locate
 from scalor.reproduce.curves import ablation_curves, efficiency_curves, prediction_curves
 from scalor.tracks import Tracks
-from scalor.visual.overlay import colors_of, label_picture, overlay
+from scalor.visual.colors import colors_of, label_picture
+from scalor.visual.overlay import overlay
 from scalor.visual.plots import Panel, save_plot
 from scalor.visual.strips import save_png, strip, to_bytes
 

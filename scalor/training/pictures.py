@@ -15,7 +15,8 @@ from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model
-from scalor.visual.overlay import label_picture, overlay
+from scalor.visual.colors import label_picture
+from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip, to_bytes
 
 PREVIEW_FILE = "preview.png"

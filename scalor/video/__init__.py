@@ -1,8 +1,8 @@
 """Read video files, images and arrays as streams of frames; write .mp4 and .gif."""
 
+from scalor.video.encoding import VideoWriter, write_video
 from scalor.video.reading import Video, iterate_frames, open_video, read_video
 from scalor.video.sources import Frame, Selection
-from scalor.video.writing import VideoWriter, write_video
 
 __all__ = [
     "Frame",

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from scalor.errors import without_extra
-from scalor.video.writing import SMPTE170M
+from scalor.video.encoding import SMPTE170M
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

@@ -1,6 +1,7 @@
 """Drawing: tracks on frames, strips of frames, plots."""
 
-from scalor.visual.overlay import colors_of, label_picture, overlay
+from scalor.visual.colors import colors_of, label_picture
+from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip
 
 __all__ = [

@@ -1,94 +1,24 @@
-"""Draw tracks on frames: boxes, ids, trajectories, masks and a mark on newly discovered objects.
-
-Each object id has one bright colour, the same in every picture. Hues advance by the golden ratio. Successive ids
-therefore lie far apart on the colour circle, and a new id always falls into the widest gap between the earlier ones.
-The circle is that of OKLCH, where equal steps look equally different. On the HSV circle, a third of all ids would be
-some green.
-"""
+"""Draw tracks on frames: boxes, ids, trajectories, masks and a mark on newly discovered objects."""
 
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Integer, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
-from scalor.errors import InputError
+from scalor.errors import InputError, without_extra
 from scalor.tracks import Tracks
-
-GOLDEN = (5**0.5 - 1) / 2
-"""Step in hue from one id to the next, as a fraction of the colour circle."""
-FIRST_HUE = 0.08
-"""Hue of id 0, a warm red, as a fraction of the colour circle."""
-LIGHTNESS = 0.75
-"""Mean lightness in OKLCH, 0 to 1."""
-HUE_LIGHTNESS = 0.10
-"""Variation of lightness with hue.
-
-Yellow is brightest and blue darkest, as in a rainbow, because a dark yellow is olive and a light blue is pale.
-"""
-YELLOW = 0.3
-"""Hue of the greatest lightness, as a fraction of the colour circle."""
-ID_LIGHTNESS = np.array([0.0, 0.08, -0.08])
-"""Lightness offsets, cycled by id. They separate ids 8 or 13 apart, whose hues are similar."""
-CHROMA = 0.16
-"""Chroma in OKLCH: the highest that a screen can show for most hues. Above it, clipping makes similar hues equal."""
-
-# OKLab to linear sRGB: Björn Ottosson, https://bottosson.github.io/posts/oklab/
-_OKLAB_TO_LMS = np.array(
-    [[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]]
-)
-_LMS_TO_RGB = np.array(
-    [
-        [4.0767416621, -3.3077115913, 0.2309699292],
-        [-1.2684380046, 2.6097574011, -0.3413193965],
-        [-0.0041960863, -0.7034186147, 1.7076147010],
-    ]
-)
-
-
-def colors_of(ids: Integer[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
-    """Return the RGB colours of object ids."""
-    hue = (FIRST_HUE + GOLDEN * ids) % 1.0
-    lightness = LIGHTNESS + HUE_LIGHTNESS * np.cos(2 * np.pi * (hue - YELLOW))
-    lightness = lightness + ID_LIGHTNESS[ids % len(ID_LIGHTNESS)]
-    angle = 2 * np.pi * hue
-    oklab = np.stack([lightness, CHROMA * np.cos(angle), CHROMA * np.sin(angle)], axis=-1)
-    linear = np.clip((oklab @ _OKLAB_TO_LMS.T) ** 3 @ _LMS_TO_RGB.T, 0, 1)
-    srgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    colors: np.ndarray = np.round(255 * srgb).astype(np.uint8)
-    return colors
-
-
-def label_picture(labels: Integer[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
-    """Return an integer label map as a picture: each id in its colour, negative labels (the background) in black."""
-    # A label map has many pixels and few ids, so colours are computed once per id and then looked up.
-    ids, index = np.unique(labels, return_inverse=True)
-    palette = np.where(ids[:, None] < 0, np.uint8(0), colors_of(ids))
-    picture: np.ndarray = palette[index.reshape(labels.shape)]
-    return picture
-
+from scalor.visual.colors import colors_of
 
 TARGET_SIDE = 512
 """Small frames are enlarged until their longer side has about this many pixels."""
 MASK_STRENGTH = 0.5
 """Weight of the object's colour in the pixels of its mask, 0 to 1."""
 INK = 16
-"""Grey level of digits and of the rim around the discovery mark."""
+"""Grey level of ids and of the rim around the discovery mark."""
 WHITE = 255
-
-# Digits of 3 x 5 dots: five rows of 3 bits each.
-_DIGITS = {
-    "0": (7, 5, 5, 5, 7),
-    "1": (2, 6, 2, 2, 7),
-    "2": (7, 1, 7, 4, 7),
-    "3": (7, 1, 7, 1, 7),
-    "4": (5, 5, 7, 1, 1),
-    "5": (7, 4, 7, 1, 7),
-    "6": (7, 4, 7, 5, 7),
-    "7": (7, 1, 2, 2, 2),
-    "8": (7, 5, 7, 5, 7),
-    "9": (7, 5, 7, 1, 7),
-}
+THIN_BELOW = 300
+"""Pictures whose longer side has fewer pixels have lines of one pixel, larger ones of two."""
 
 
 def overlay(
@@ -124,52 +54,70 @@ def overlay(
     -------
     array
         Pictures as uint8; h and w are H and W times `scale`.
+
+    Examples
+    --------
+    >>> pictures = overlay(frames, model.track(frames))
+    >>> write_video("tracked.mp4", pictures, fps=25)
     """
     array = frames.detach().float().cpu().numpy() if isinstance(frames, Tensor) else frames
     _check(array, tracks, scale, trails, masks)
     height, width = tracks.size
-    scale = scale or max(1, round(TARGET_SIDE / max(height, width)))
-    longer = scale * max(height, width)
-    thickness = 1 if longer < 300 else 2
-    colors = colors_of(tracks.id)
-    boxes = np.round(tracks.box * scale).astype(int)
-    in_view = (boxes[:, 2:] > 0).all(axis=1) & (boxes[:, :2] < (width * scale, height * scale)).all(axis=1)
-    centres = tracks.centre * scale
-    starts, ends = _segments(tracks, trails)
-
+    scale = scale or scale_for(tracks.size)
     pictures = np.empty((len(array), height * scale, width * scale, 3), np.uint8)
-    for t, picture in enumerate(pictures, start=first):
-        rows = np.flatnonzero((tracks.frame == t) & in_view)
-        frame = array[t - first]
+    for number, frame in enumerate(array):
+        picture = np.clip(frame * 255 + 0.5, 0, 255).astype(np.uint8).transpose(1, 2, 0)
         if masks and tracks.masks is not None:
-            frame = _tinted(frame, tracks.masks[rows], colors[rows])
-        _enlarge_into(picture, frame)
-        age = t - tracks.frame[ends]
-        recent = (age >= 0) & (age < trails)
-        if recent.any():
-            strength = 1 - age[recent] / trails
-            a, b = starts[recent], ends[recent]
-            _draw_lines(picture, centres[a], centres[b], colors[b], strength, thickness)
-        for row in rows:
-            _draw_box(picture, boxes[row], colors[row], thickness)
-        # Labels and marks are drawn after all boxes, so that in a crowd no line crosses a number.
-        for row in rows:
-            if labels and boxes[row, 3] - boxes[row, 1] >= _label_height(_digit_size(longer)):
-                _draw_label(picture, int(tracks.id[row]), boxes[row], colors[row], _digit_size(longer))
-            if tracks.discovered[row]:
-                _draw_mark(picture, centres[row], radius=2 + _digit_size(longer))
+            picture = picture.copy()
+            for row in np.flatnonzero(tracks.frame == first + number):
+                inside = tracks.masks[row]
+                picture[inside] = tinted(picture[inside], colors_of(tracks.id[row]))
+        pictures[number] = draw_tracks(picture, tracks, first + number, scale=scale, trails=trails, labels=labels)
     return pictures
 
 
-@lru_cache(maxsize=4096)
-def number_bitmap(number: int, size: int = 1) -> Bool[np.ndarray, "h w"]:
-    """Return a bitmap of the digits of a number, 3 x 5 dots each; a dot is `size` pixels wide.
+def draw_tracks(
+    picture: UInt8[np.ndarray, "H W 3"],
+    tracks: Tracks,
+    frame: int,
+    *,
+    scale: int | None = None,
+    trails: int = 10,
+    labels: bool = True,
+) -> UInt8[np.ndarray, "h w 3"]:
+    """Draw the tracks of one frame, and the trajectories that lead to it, on an enlarged picture.
 
-    The array is cached and shared between calls, so it must not be changed.
+    The parameters are those of `overlay`; `frame` is the number of the picture, as in `tracks.frame`.
     """
-    rows = [np.array([[bits >> 2 & 1, bits >> 1 & 1, bits & 1, 0] for bits in _DIGITS[d]]) for d in str(number)]
-    bitmap = np.concatenate(rows, axis=1)[:, :-1].astype(bool)
-    return bitmap.repeat(size, axis=0).repeat(size, axis=1)
+    scale = scale or scale_for(tracks.size)
+    canvas: np.ndarray = picture.repeat(scale, axis=0).repeat(scale, axis=1) if scale > 1 else picture.copy()
+    longer = max(canvas.shape)
+    thickness = 1 if longer < THIN_BELOW else 2
+    _draw_trails(canvas, tracks, frame, trails, scale, thickness)
+    boxes = np.round(tracks.box * scale).astype(int)
+    in_view = (boxes[:, 2:] > 0).all(axis=1) & (boxes[:, :2] < (canvas.shape[1], canvas.shape[0])).all(axis=1)
+    rows = np.flatnonzero((tracks.frame == frame) & in_view)
+    colors = colors_of(tracks.id[rows])
+    for row, color in zip(rows, colors, strict=True):
+        _draw_box(canvas, boxes[row], color, thickness)
+    # Labels and marks are drawn after all boxes, so that in a crowd no line crosses a number.
+    for row, color in zip(rows, colors, strict=True):
+        if labels:
+            _draw_label(canvas, int(tracks.id[row]), boxes[row], color, 8 + longer // 100)
+        if tracks.discovered[row]:
+            _draw_mark(canvas, scale * tracks.centre[row], radius=3 + longer // 512)
+    return canvas
+
+
+def scale_for(size: tuple[int, int]) -> int:
+    """Return the factor by which frames of this height and width are enlarged."""
+    return max(1, round(TARGET_SIDE / max(size)))
+
+
+def tinted(pixels: UInt8[np.ndarray, "P 3"], colors: UInt8[np.ndarray, "*P 3"]) -> UInt8[np.ndarray, "P 3"]:
+    """Return the pixels of masks blended with the colours of their objects."""
+    blended: np.ndarray = ((1 - MASK_STRENGTH) * pixels + MASK_STRENGTH * colors).astype(np.uint8)
+    return blended
 
 
 def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, masks: bool) -> None:
@@ -196,14 +144,17 @@ def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, m
         raise InputError("masks is true but these tracks hold no masks: ask for masks when tracking.")
 
 
-def _digit_size(longer: int) -> int:
-    """Return the size of a digit's dots in pixels, for a picture with this longer side."""
-    return 1 + sum(longer >= side for side in (160, 700, 1400))
-
-
-def _label_height(size: int) -> int:
-    """Return the height of a label in pixels: digits are five dots high, with one dot above and below."""
-    return 7 * size
+def _draw_trails(
+    picture: UInt8[np.ndarray, "h w 3"], tracks: Tracks, frame: int, trails: int, scale: int, thickness: int
+) -> None:
+    """Draw straight lines between successive places of each object, fainter the older they are."""
+    starts, ends = _segments(tracks, trails)
+    age = frame - tracks.frame[ends]
+    recent = (age >= 0) & (age < trails)
+    if recent.any():
+        starts, ends, strength = starts[recent], ends[recent], 1 - age[recent] / trails
+        centres = tracks.centre * scale
+        _draw_lines(picture, centres[starts], centres[ends], colors_of(tracks.id[ends]), strength, thickness)
 
 
 def _segments(tracks: Tracks, trails: int) -> tuple[Int[np.ndarray, " S"], Int[np.ndarray, " S"]]:
@@ -215,27 +166,6 @@ def _segments(tracks: Tracks, trails: int) -> tuple[Int[np.ndarray, " S"], Int[n
     starts, ends = starts[joined], ends[joined]
     oldest_first = np.argsort(tracks.frame[ends], kind="stable")
     return starts[oldest_first], ends[oldest_first]
-
-
-def _tinted(
-    frame: Float[np.ndarray, "3 H W"], masks: Bool[np.ndarray, "n H W"], colors: UInt8[np.ndarray, "n 3"]
-) -> Float[np.ndarray, "3 H W"]:
-    """Return the frame with each object's pixels blended with its colour."""
-    frame = frame.copy()
-    for mask, color in zip(masks, colors, strict=True):
-        tint = color[:, None] / np.float32(255)
-        frame[:, mask] = (1 - MASK_STRENGTH) * frame[:, mask] + MASK_STRENGTH * tint
-    return frame
-
-
-def _enlarge_into(picture: UInt8[np.ndarray, "h w 3"], frame: Float[np.ndarray, "3 H W"]) -> None:
-    """Write the frame, enlarged by a whole factor, into the picture."""
-    height, width = frame.shape[1:]
-    scale = picture.shape[0] // height
-    small = np.clip(frame * 255 + 0.5, 0, 255).astype(np.uint8).transpose(1, 2, 0)
-    # Widening first lets the second step copy whole rows of memory, much faster than pixel by pixel.
-    wide = small.repeat(scale, axis=1) if scale > 1 else small
-    picture.reshape(height, scale, scale * width, 3)[:] = wide[:, None]
 
 
 def _draw_lines(
@@ -280,16 +210,39 @@ def _draw_label(
     number: int,
     box: Int[np.ndarray, "4"],
     color: UInt8[np.ndarray, "3"],
-    size: int,
+    font_size: int,
 ) -> None:
-    """Draw dark digits on a rectangle of the object's colour, above the box or, at the upper edge, just inside it."""
-    figures = number_bitmap(number, size)
-    height, width = _label_height(size), figures.shape[1] + 2 * size
-    x0, y0 = int(box[0]), int(box[1])
+    """Draw an id on a rectangle of its colour, above the box or, at the upper edge of the picture, just inside it.
+
+    A box that is shorter than the label gets none.
+    """
+    ink = number_mask(number, font_size)
+    height, width = ink.shape
+    x0, y0, _, y1 = box.tolist()
+    if y1 - y0 < height:
+        return
     top = y0 - height if y0 >= height else max(y0, 0)
     left = min(max(x0, 0), max(picture.shape[1] - width, 0))
-    picture[top : top + height, left : left + width] = color
-    _stamp(picture, figures, top + size, left + size, INK)
+    place = picture[top : top + height, left : left + width]
+    place[:] = (color + ink[..., None] * (INK - color.astype(np.float32)))[: place.shape[0], : place.shape[1]]
+
+
+@lru_cache(maxsize=4096)
+def number_mask(number: int, font_size: int) -> Float[np.ndarray, "h w"]:
+    """Return the share of each pixel of a label that its digits cover, from 0 to 1.
+
+    The array is cached and shared between calls, so it must not be changed.
+    """
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError as error:
+        raise without_extra("drawing ids", "pillow") from error
+    font = ImageFont.load_default(font_size)
+    _, top, _, bottom = font.getbbox("0123456789", anchor="ls")
+    width, height = round(font.getlength(str(number))) + 6, round(bottom - top) + 6
+    label = Image.new("L", (width, height))
+    ImageDraw.Draw(label).text((width / 2, height / 2), str(number), fill=255, font=font, anchor="mm")
+    return np.asarray(label) / np.float32(255)
 
 
 def _draw_mark(picture: UInt8[np.ndarray, "h w 3"], centre: Float[np.ndarray, "2"], radius: int) -> None:

@@ -165,3 +165,9 @@ def test_a_report_is_json_and_comes_back_whole() -> None:
     health = judge(WELL, promised_frames=301)
     back = json.loads(json.dumps(health.to_dict()))
     assert Health(back["verdict"], tuple(Measure(**one) for one in back["measures"])) == health
+
+
+def test_two_missing_frames_are_a_warning_in_a_video_of_any_length() -> None:
+    long = replace(WELL, frames=99_998)
+    assert judge(long, promised_frames=99_999)["frames"].level == "ok"
+    assert judge(long, promised_frames=100_000)["frames"].level == "warn"

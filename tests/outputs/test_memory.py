@@ -16,7 +16,7 @@ from scalor.outputs.films import EvenSample
 from scalor.outputs.mask_files import CocoFile, LabelTiff
 from scalor.outputs.tables import TrackedFrame, TrackTables
 from scalor.outputs.trajectories import ObjectPaths
-from scalor.visual.overlay import number_bitmap
+from scalor.visual.overlay import number_mask
 from tests.outputs.stories import SIZE, shots
 
 LIST_SLOT = 8
@@ -26,7 +26,7 @@ TRACKS = 1000
 
 
 def held() -> int:
-    number_bitmap.cache_clear()  # of limited size, but not filled yet
+    number_mask.cache_clear()  # of limited size, but not filled yet
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 

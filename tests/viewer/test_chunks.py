@@ -73,9 +73,8 @@ def read(folder: Path, name: str) -> Any:
 def test_a_result_folder_holds_every_box_and_mask_for_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scalor.viewer.chunks.CHUNK_FRAMES", 8)
     with ResultFolder(tmp_path, SIZE, 24, masks=True, stride=3) as results:
-        for shot in shots(30, masks=True, stride=3, first=6):
-            results.add(*shot)
-        results.imagined_from = 6 + 3 * 20
+        for t, shot in enumerate(shots(30, masks=True, stride=3, first=6)):
+            results.add(*shot, predicted=t >= 20)
     index = read(tmp_path, "index")
     assert index["size"] == list(SIZE) == index["masks"]
     assert index["rate"] == [8, 1]
