@@ -18,7 +18,7 @@ from scalor.cli.main import main
 from scalor.data.scenes import Scenes
 from scalor.nn.distributions import Mode
 from scalor.presets import get_preset
-from scalor.reproduce.figures import enlarged, truth_tracks
+from scalor.reproduce.rows import enlarged, truth_tracks
 from scalor.video import open_video, write_video
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, strip, to_bytes

@@ -24,9 +24,6 @@ from scalor.errors import require
 from scalor.nn.distributions import Estimator, Exact, Mode, Normal
 from scalor.settings import Settings, setting
 
-START = 4
-"""Side of the feature map that the encoder pools to and the decoder starts from."""
-
 
 @dataclass(frozen=True)
 class VAEConfig(Settings):
@@ -36,15 +33,18 @@ class VAEConfig(Settings):
     frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels", ge=1)
     channels: tuple[int, ...] = setting(
         (32, 64, 64),
-        "channels of the encoder's layers, each of which halves the frame before it is pooled to 4x4",
+        "channels of the encoder's layers, each of which halves the frame before it is pooled",
         ge=1,
         shortest=1,
     )
     growth: tuple[int, ...] = setting(
         (64, 32, 32, 16),
-        "channels of the decoder's layers, each of which doubles its map of 4x4; then it is resized",
+        "channels of the decoder's layers, each of which doubles the pooled map; then it is resized",
         ge=1,
         shortest=1,
+    )
+    pooled: int = setting(
+        4, "side of the feature map that the encoder pools to and the decoder starts from, pixels", ge=1
     )
     latent_dim: int = setting(64, "length of the latent of a frame", ge=1)
     state_dim: int = setting(128, "length of the state of the prior's GRU", ge=1)
@@ -71,7 +71,7 @@ class Memory(NamedTuple):
     """Latent of the last frame."""
 
 
-class Watched(NamedTuple):
+class Inference(NamedTuple):
     """Result of inference on observed frames."""
 
     pictures: Float[Tensor, "T B 3 H W"]
@@ -90,11 +90,12 @@ class SequentialVAE(WholeFrames):
         self.config: VAEConfig = config
         self.sigma = config.sigma
         latent, channels, growth = config.latent_dim, config.channels, config.growth
+        pooled = config.pooled
         self.encoder = nn.Sequential(*(halve(width, out) for width, out in zip((3, *channels), channels, strict=False)))
-        self.posterior = nn.Linear(channels[-1] * START**2, 2 * latent)
+        self.posterior = nn.Linear(channels[-1] * pooled**2, 2 * latent)
         self.recurrence = nn.GRUCell(latent, config.state_dim)
         self.transition = nn.Linear(config.state_dim, 2 * latent)
-        self.unfold = nn.Sequential(nn.Linear(latent, growth[0] * START**2), nn.CELU())
+        self.unfold = nn.Sequential(nn.Linear(latent, growth[0] * pooled**2), nn.CELU())
         self.grow = nn.Sequential(
             *(double(width, out) for width, out in zip((growth[0], *growth), growth, strict=False)),
             nn.Conv2d(growth[-1], 3, 3, padding=1),
@@ -103,10 +104,10 @@ class SequentialVAE(WholeFrames):
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         return self.config.latent_dim, 0
 
-    def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
+    def infer(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Inference:
         """Infer the latents of all frames at once; only the prior's GRU runs from frame to frame."""
         steps, clips = images.shape[:2]
-        pooled = adaptive_avg_pool2d(self.encoder(images.flatten(0, 1)).float(), START).flatten(1)
+        pooled = adaptive_avg_pool2d(self.encoder(images.flatten(0, 1)).float(), self.config.pooled).flatten(1)
         q = normal(self.posterior(pooled).unflatten(0, (steps, clips)))
         z = torch.stack([estimator.at(t).normal(Normal(q.mean[t], q.std[t])) for t in range(steps)])
         told = z.detach() if cut_gradients else z
@@ -121,14 +122,14 @@ class SequentialVAE(WholeFrames):
             prior = Normal(torch.cat([prior.mean, later.mean]), torch.cat([prior.std, later.std]))
         kl = estimator.normal_cost(q, prior, z).sum(-1)
         pictures = self.draw(z.flatten(0, 1), (images.shape[-2], images.shape[-1])).unflatten(0, (steps, clips))
-        return Watched(pictures, kl, memory)
+        return Inference(pictures, kl, memory)
 
     def recall(self, memory: Memory) -> Float[Tensor, "B state"]:
         """Return the hidden state of the prior's GRU after the latent of the last frame."""
         hidden: Tensor = self.recurrence(memory.z, memory.hidden)
         return hidden.float()
 
-    def dream(
+    def imagine(
         self, memory: Memory, frame: tuple[int, int], estimator: Estimator
     ) -> tuple[Float[Tensor, "B 3 H W"], Memory]:
         """Generate one frame from the prior; return it and the new state."""
@@ -141,7 +142,7 @@ class SequentialVAE(WholeFrames):
 
         As in the VRNN, there is no sigmoid (see `VRNN.draw`).
         """
-        seed = self.unfold(z).unflatten(1, (-1, START, START))
+        seed = self.unfold(z).unflatten(1, (-1, self.config.pooled, self.config.pooled))
         grown = self.grow(seed).float()
         return interpolate(grown, size=frame, mode="bilinear", align_corners=False)
 
@@ -168,9 +169,9 @@ class SequentialVAE(WholeFrames):
             Observed frames (reconstructed), then generated ones.
         """
         images = self.observed(frames, observe, horizon)
-        watched = self.watch(images, Mode())
-        pictures, memory = list(watched.pictures), watched.memory
+        found = self.infer(images, Mode())
+        pictures, memory = list(found.pictures), found.memory
         for _ in range(horizon):
-            picture, memory = self.dream(memory, (images.shape[-2], images.shape[-1]), estimator or Exact())
+            picture, memory = self.imagine(memory, (images.shape[-2], images.shape[-1]), estimator or Exact())
             pictures.append(picture)
         return Rollout(torch.stack(pictures, 1).clamp(0, 1))

@@ -72,7 +72,7 @@ class State(NamedTuple):
     cell: Float[Tensor, "B state"]
 
 
-class Watched(NamedTuple):
+class Inference(NamedTuple):
     """Result of inference on observed frames."""
 
     pictures: Float[Tensor, "T B 3 H W"]
@@ -120,7 +120,7 @@ class VRNN(WholeFrames):
         zeros = torch.zeros(clips, self.config.state_dim, device=like.device)
         return State(zeros, zeros)
 
-    def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
+    def infer(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Inference:
         """Infer the latents frame by frame; all but latents and LSTM state is computed for all frames at once."""
         looks = self.encoder(images.flatten(0, 1)).float().unflatten(0, images.shape[:2])
         state = self.start(images.shape[1], images)
@@ -132,24 +132,24 @@ class VRNN(WholeFrames):
             means.append(q.mean)
             stds.append(q.std)
             latents.append(z)
-            state = self.remember(look, z, state)
+            state = self.update_state(look, z, state)
             if cut_gradients:
                 state = State(*(part.detach() for part in state))
         before, z = torch.stack(hidden), torch.stack(latents)
         kl = estimator.normal_cost(Normal(torch.stack(means), torch.stack(stds)), normal(self.prior(before)), z)
         pictures = self.draw(z.flatten(0, 1), before.flatten(0, 1)).unflatten(0, images.shape[:2])
-        return Watched(pictures, kl.sum(-1), state)
+        return Inference(pictures, kl.sum(-1), state)
 
-    def dream(self, state: State, estimator: Estimator) -> tuple[Float[Tensor, "B 3 H W"], State]:
+    def imagine(self, state: State, estimator: Estimator) -> tuple[Float[Tensor, "B 3 H W"], State]:
         """Generate one frame from the prior; return it and the new state.
 
         The LSTM receives the mean of the generated frame in place of an observed frame.
         """
         z = estimator.normal(normal(self.prior(state.hidden)))
         picture = self.draw(z, state.hidden).clamp(0, 1)
-        return picture, self.remember(self.encoder(picture).float(), z, state)
+        return picture, self.update_state(self.encoder(picture).float(), z, state)
 
-    def remember(self, look: Float[Tensor, "B feature"], z: Float[Tensor, "B latent"], state: State) -> State:
+    def update_state(self, look: Float[Tensor, "B feature"], z: Float[Tensor, "B latent"], state: State) -> State:
         """Return the state of the LSTM after a frame's features and latent."""
         hidden, cell = self.recurrence(torch.cat([look, self.latent_features(z)], -1), tuple(state))
         return State(hidden.float(), cell.float())
@@ -186,9 +186,9 @@ class VRNN(WholeFrames):
             Observed frames (reconstructed), then generated ones.
         """
         images = self.observed(frames, observe, horizon)
-        watched = self.watch(images, Mode())
-        pictures, state = list(watched.pictures), watched.state
+        found = self.infer(images, Mode())
+        pictures, state = list(found.pictures), found.state
         for _ in range(horizon):
-            picture, state = self.dream(state, estimator or Exact())
+            picture, state = self.imagine(state, estimator or Exact())
             pictures.append(picture)
         return Rollout(torch.stack(pictures, 1).clamp(0, 1))

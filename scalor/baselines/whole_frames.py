@@ -20,7 +20,7 @@ from scalor.nn.interface import Annealed, Bound, Model
 
 
 @runtime_checkable
-class Watched(Protocol):
+class Inference(Protocol):
     """Result of inference on observed frames."""
 
     @property
@@ -46,7 +46,7 @@ class WholeFrames(Model):
     """Standard deviation of the pixel noise."""
 
     @abstractmethod
-    def watch(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Watched:
+    def infer(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Inference:
         """Infer the latents of the frames; with `cut_gradients` no gradient flows between frames."""
 
     @abstractmethod
@@ -57,11 +57,11 @@ class WholeFrames(Model):
     def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
         """Return the evidence lower bound (ELBO); with `cut_gradients` no gradient flows between frames."""
         images = video.transpose(0, 1).contiguous()
-        watched = self.watch(images, estimator, cut_gradients)
-        squared_error = (watched.pictures - images).square().sum((0, 2, 3, 4))
+        found = self.infer(images, estimator, cut_gradients)
+        squared_error = (found.pictures - images).square().sum((0, 2, 3, 4))
         pixels = video[0].numel()
         log_likelihood = pixel_log_likelihood(squared_error, pixels, self.sigma)
-        kl = watched.kl.sum(0)
+        kl = found.kl.sum(0)
         numbers = {"log_likelihood": log_likelihood, "kl": kl, "squared_error": squared_error / pixels}
         return Bound(log_likelihood - kl, numbers)
 

@@ -17,7 +17,7 @@ from scalor.files import folder_lock, open_folder
 from scalor.training.step import TrainingStep
 
 USUAL_NORM = f"{checkpoint.STATE}usual_norm"
-"""Name of the tensor that holds the usual gradient norm."""
+"""Name of the tensor that holds the moving average of the gradient norm."""
 
 
 class History(NamedTuple):
@@ -46,11 +46,11 @@ def claim(folder: Path, resume: bool) -> None:
     """
     begun, weights = ((folder / name).exists() for name in (checkpoint.RESUME_FILE, checkpoint.MODEL_FILE))
     if begun and not resume:
-        raise InputError(f"folder {folder} already holds a run: add --resume to go on, or choose another --out.")
+        raise InputError(f"folder {folder} already holds a run: add --resume to continue it, or choose another --out.")
     if weights and not begun:
         raise InputError(
-            f"folder {folder} holds weights without their {checkpoint.RESUME_FILE}, so they cannot be gone on from "
-            "and would be written over: move them away, or choose another --out."
+            f"folder {folder} holds weights without their {checkpoint.RESUME_FILE}, so they cannot be "
+            "resumed and would be overwritten: move them away, or choose another --out."
         )
     open_folder(folder)
 
@@ -84,8 +84,8 @@ def reporting(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{path} cannot be written ({error.strerror}): free some space and go on with --resume; what was "
-            "saved before is untouched."
+            f"{path} cannot be written ({error.strerror}): free some space and continue with --resume; what was "
+            "saved before is intact."
         ) from error
 
 
@@ -149,7 +149,7 @@ def read_saved(folder: Path, config: Config[SystemConfig]) -> checkpoint.Checkpo
         )
     if not any(name.startswith(checkpoint.STATE) for name in saved.tensors):
         raise InputError(
-            f"checkpoint {path} holds no state of training: it cannot be gone on from; choose another --out."
+            f"checkpoint {path} holds no state of the optimiser, so it cannot be resumed: choose another --out."
         )
     return saved
 

@@ -264,7 +264,7 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
             if float(step.bad_in_a_row) >= MAX_BAD_STEPS:
                 raise InputError(
                     f"train.learning_rate is {config.train.learning_rate}: the last {MAX_BAD_STEPS} steps had no "
-                    f"finite gradient, so training ended at step {done}; lower it and go on with --resume "
+                    f"finite gradient, so training ended at step {done}; lower it and continue with --resume "
                     "from the last good checkpoint."
                 )
         run.pictures.maybe(done, step.model, step.scenes)

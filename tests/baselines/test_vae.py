@@ -45,7 +45,7 @@ def test_a_frame_is_drawn_from_its_own_latent_and_paid_for_by_those_before() -> 
     model, images = small(), video(length=5).transpose(0, 1)
     other = images.clone()
     other[2] = 1 - other[2]
-    before, after = model.watch(images, Mode()), model.watch(other, Mode())
+    before, after = model.infer(images, Mode()), model.infer(other, Mode())
     same = [torch.equal(before.pictures[t], after.pictures[t]) for t in range(5)]
     assert same == [True, True, False, True, True]
     assert [torch.equal(before.kl[t], after.kl[t]) for t in range(5)] == [True, True, False, False, False]
@@ -60,7 +60,7 @@ def test_the_first_latent_is_a_standard_normal() -> None:
     std = torch.nn.functional.softplus(raw - 1) + 1e-3
     q = torch.distributions.Normal(mean, std)
     cost = torch.distributions.kl_divergence(q, torch.distributions.Normal(0.0, 1.0)).sum(-1)
-    torch.testing.assert_close(model.watch(images, Mode()).kl[0], cost)
+    torch.testing.assert_close(model.infer(images, Mode()).kl[0], cost)
 
 
 def test_the_bound_is_the_likelihood_less_what_the_latents_cost() -> None:
@@ -73,7 +73,7 @@ def test_the_bound_is_the_likelihood_less_what_the_latents_cost() -> None:
 @pytest.mark.parametrize("cut", [False, True])
 def test_cut_gradients_end_at_each_frame(cut: bool) -> None:
     images = video().transpose(0, 1).clone().requires_grad_()
-    small().watch(images, Mode(), cut_gradients=cut).kl[2].sum().backward()
+    small().infer(images, Mode(), cut_gradients=cut).kl[2].sum().backward()
     assert images.grad is not None
     assert bool(images.grad[:2].any()) is not cut
     assert images.grad[2].any()

@@ -51,7 +51,7 @@ def test_the_past_does_not_know_the_future_and_the_future_knows_the_past() -> No
     model, images = small(), video(length=5).transpose(0, 1)
     other = images.clone()
     other[2] = 1 - other[2]
-    before, after = model.watch(images, Mode()), model.watch(other, Mode())
+    before, after = model.infer(images, Mode()), model.infer(other, Mode())
     for one, two in ((before.kl, after.kl), (before.pictures, after.pictures)):
         assert torch.equal(one[:2], two[:2])
         assert not any(torch.equal(one[t], two[t]) for t in (2, 3, 4))
@@ -61,9 +61,9 @@ def test_the_past_does_not_know_the_future_and_the_future_knows_the_past() -> No
 def test_the_state_sees_both_frame_and_latent_and_the_decoder_both_latent_and_state() -> None:
     model = small()
     look, z, state = torch.randn(1, 16), torch.randn(1, 4), model.start(1, torch.zeros(1))
-    told = model.remember(look, z, state)
-    assert not torch.allclose(model.remember(look + 1, z, state).hidden, told.hidden)
-    assert not torch.allclose(model.remember(look, z + 1, state).hidden, told.hidden)
+    told = model.update_state(look, z, state)
+    assert not torch.allclose(model.update_state(look + 1, z, state).hidden, told.hidden)
+    assert not torch.allclose(model.update_state(look, z + 1, state).hidden, told.hidden)
     assert not torch.allclose(model.draw(z + 1, told.hidden), model.draw(z, told.hidden))
     assert not torch.allclose(model.draw(z, told.hidden + 1), model.draw(z, told.hidden))
 
@@ -79,7 +79,7 @@ def test_the_bound_is_the_likelihood_less_what_the_latents_cost() -> None:
 @pytest.mark.parametrize("cut", [False, True])
 def test_cut_gradients_end_at_each_frame(cut: bool) -> None:
     images = video().transpose(0, 1).clone().requires_grad_()
-    small().watch(images, Mode(), cut_gradients=cut).kl[2].sum().backward()
+    small().infer(images, Mode(), cut_gradients=cut).kl[2].sum().backward()
     assert images.grad is not None
     assert bool(images.grad[:2].any()) is not cut
     assert images.grad[2].any()

@@ -194,7 +194,7 @@ def test_going_on_from_another_size(refused: Callable[[Case], None]) -> None:
 
 
 def test_going_on_from_weights_without_their_training(refused: Callable[[Case], None]) -> None:
-    refused(([*TRAIN, *TINY], ["run/resume.safetensors", "no state of training"]))
+    refused(([*TRAIN, *TINY], ["run/resume.safetensors", "no state of the optimiser"]))
 
 
 def test_a_demo_without_its_weights(refused: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,17 +20,8 @@ from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Tracker
 from scalor.presets import PRESETS, get_preset
 from scalor.reproduce import figures
-from scalor.reproduce.figures import (
-    FIGURES,
-    crossing,
-    draw_all,
-    gallery,
-    label_maps,
-    owned,
-    renamed,
-    truth_tracks,
-    watch,
-)
+from scalor.reproduce.figures import FIGURES, crossing, draw_all
+from scalor.reproduce.rows import gallery, infer_clip, label_maps, owned, renamed, truth_tracks
 from scalor.visual import colors_of
 from scalor.visual.strips import RED
 from tests.layers import linear
@@ -193,7 +184,7 @@ def test_a_folder_with_another_training_costs_its_own_figures_alone(tmp_path: Pa
 
 
 def test_every_object_keeps_its_cell_in_its_colour_while_it_is_there() -> None:
-    seen = watch(tiny_model(), Observation(squares(4, (64, 64))))
+    seen = infer_clip(tiny_model(), Observation(squares(4, (64, 64))))
     pictures = gallery(seen, (64, 64))
     ids, lives = np.unique(seen.tracks.id, return_counts=True)
     shown = sorted(ids[np.argsort(-lives, kind="stable")][:16].tolist())

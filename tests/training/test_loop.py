@@ -190,7 +190,7 @@ def test_going_on_from_a_broken_file_is_refused(whole: Path, tmp_path: Path) -> 
 def test_going_on_from_weights_alone_is_refused(whole: Path, tmp_path: Path) -> None:
     (tmp_path / "resume.safetensors").write_bytes((whole / "model.safetensors").read_bytes())
     before = contents(tmp_path)
-    with pytest.raises(InputError, match="holds no state of training"):
+    with pytest.raises(InputError, match="holds no state of the optimiser"):
         run(tiny(9), tmp_path, resume=True)
     assert contents(tmp_path) == before
 
