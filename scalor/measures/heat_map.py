@@ -14,6 +14,11 @@ MOST_CELLS = 10**7
 PARTS = 10
 """Number of places between two rows at which the time of a step is counted."""
 
+DARKEST = 0.3
+"""Colour of the shortest time, 0 to 1 in the colour map, so that it stands out from a dark scene."""
+SHADE = 0.5
+"""Exponent of time in the colours: below 1, short times are told apart beside a few long ones."""
+
 
 def cell_size(size: tuple[int, int], cell_px: float | None = None) -> float:
     """Return the side of a cell in pixels, or the default for a picture of this height and width."""
@@ -64,6 +69,7 @@ def draw_occupancy(
     try:
         from matplotlib import colormaps
         from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.colors import ListedColormap, PowerNorm
         from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError("drawing the heat map needs matplotlib: run pip install 'scalor[plots]'.") from error
@@ -76,7 +82,9 @@ def draw_occupancy(
     rows, columns = seconds.shape
     extent = (0, columns * cell_px * scale, rows * cell_px * scale, 0)
     shown = np.ma.masked_equal(seconds, 0)
-    heat = axes.imshow(shown, cmap=colormaps["inferno"], extent=extent, alpha=0.85, interpolation="nearest", vmin=0)
+    colors = ListedColormap(colormaps["inferno"](np.linspace(DARKEST, 1, 256)))
+    norm = PowerNorm(SHADE, vmin=0, vmax=max(float(seconds.max()), 1e-9))
+    heat = axes.imshow(shown, cmap=colors, norm=norm, extent=extent, interpolation="nearest")
     axes.set_xlim(0, right)
     axes.set_ylim(lower, 0)
     axes.set_xlabel(f"x ({unit})")
