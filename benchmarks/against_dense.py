@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks import dense, subjects
+from benchmarks import subjects
 from benchmarks.plan import Plan, scene_config
 from benchmarks.timing import Memory, clean_up, seconds
 from benchmarks.training import counting, live_objects, make_step, settled
 from scalor.config import Config
 from scalor.data.scenes import Scenes
+from scalor.model import reference
 from scalor.nn.distributions import Relaxed
 
 
@@ -130,7 +131,7 @@ class DenseStep:
         video = self.scenes.clips(next(self.numbers) * batch, batch, self.now.length).observation
         with precision(self.plan):
             estimator = Relaxed(self.now.temperature)
-            bound = dense.elbo(self.model, video, estimator, self.now.presence_prior, self.proposals)
+            bound = reference.elbo(self.model, video, estimator, self.now.presence_prior, self.proposals)
         self.optimizer.zero_grad()
         (-bound.terms.elbo.mean() / video.values_per_clip).backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)

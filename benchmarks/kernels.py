@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks import dense
 from benchmarks.plan import Plan
 from benchmarks.timing import clean_up, device_median
 from benchmarks.training import by
 from scalor.kernels import Backend, crop, forced, paste
+from scalor.model import reference
 
 Work = Callable[[Tensor, Tensor], Tensor]
 
@@ -104,13 +104,13 @@ def worker(kernel: str, shape: Shape, backend: Backend | None) -> Work:
 
     def pasted(values: Tensor, where: Tensor) -> Tensor:
         if backend is None:
-            return dense.paste(values, where, frame).sum(1)
+            return reference.paste(values, where, frame).sum(1)
         with forced(backend):
             return paste(values, where, frame)
 
     def cropped(values: Tensor, where: Tensor) -> Tensor:
         if backend is None:
-            return dense.crop(values, where, shape.glimpse)
+            return reference.crop(values, where, shape.glimpse)
         with forced(backend):
             return crop(values, where, shape.glimpse)
 

@@ -67,13 +67,13 @@ MUTATIONS = (
     Mutation("nn/gradients.py", "(numbers * gradient < 0)", "(numbers * gradient > 0)", "nn"),
     Mutation("model/elbo.py", "foreground.mask.detach()", "foreground.mask", "model"),
     Mutation("model/background.py", "1 - foreground], 2)", "foreground], 2)", "model"),
-    Mutation("model/world.py", "frames - 0.5", "frames", "model"),
-    Mutation("model/world.py", "frames - video.still", "frames", "model"),
+    Mutation("model/time_step.py", "frames - 0.5", "frames", "model"),
+    Mutation("model/time_step.py", "frames - video.still", "frames", "model"),
     Mutation("model/sighting.py", "(canvas[:, :, 0] > 0.5)", "(canvas[:, :, 0] > 0.1)", "model"),
     Mutation("model/state.py", "DUPLICATE_WHAT_MSE = 0.1", "DUPLICATE_WHAT_MSE = 10.0", "model"),
     Mutation("model/state.py", "DUPLICATE_IOU = 0.5", "DUPLICATE_IOU = 0.05", "model"),
     Mutation("model/state.py", "births[:, 0] - seated", "births[:, 0]", "model"),
-    Mutation("model/state.py", "roster.next_id + seated", "roster.next_id", "model"),
+    Mutation("model/state.py", "before.next_id + seated", "before.next_id", "model"),
     Mutation(
         "model/propagation.py", "gate * fresh.mean + (1 - gate)", "(1 - gate) * fresh.mean + gate", "test_departures.py"
     ),
@@ -84,8 +84,8 @@ MUTATIONS = (
     Mutation("model/discovery.py", "share >= DUPLICATE_COVER", "share >= 2", "model"),
     Mutation("model/rendering.py", "(1 - foreground.mask) * background", "background", "model"),
     Mutation("model/geometry.py", "(x0 < frame[1])", "(x0 < frame[0])", "model"),
-    Mutation("kernels/reference.py", "reach = 1 + 1 / samples", "reach = 1", "kernels"),
-    Mutation("kernels/reference.py", "align_corners=False", "align_corners=True", "kernels"),
+    Mutation("kernels/plain_torch.py", "reach = 1 + 1 / samples", "reach = 1", "kernels"),
+    Mutation("kernels/plain_torch.py", "align_corners=False", "align_corners=True", "kernels"),
     # Departures from the paper, one by one (docs/model.md).
     Mutation("config.py", "attention_cells: int = setting(4", "attention_cells: int = setting(2", "test_departures.py"),
     Mutation(
@@ -93,20 +93,22 @@ MUTATIONS = (
     ),
     Mutation("model/propagation.py", "SEARCH_SCALE = 2.0", "SEARCH_SCALE = 1.0", "test_departures.py"),
     Mutation(
-        "model/world.py",
+        "model/time_step.py",
         "self.config.slots if state.fresh else self.config.proposals",
         "self.config.slots",
         "test_departures.py",
     ),
-    Mutation("model/world.py", "torch.ones_like(new.alive)", "new.alive", "test_departures.py"),
-    Mutation("model/world.py", "render_input(*propagated, entered)", "render_input(*propagated)", "test_departures.py"),
+    Mutation("model/time_step.py", "torch.ones_like(new.alive)", "new.alive", "test_departures.py"),
+    Mutation(
+        "model/time_step.py", "render_input(*propagated, entered)", "render_input(*propagated)", "test_departures.py"
+    ),
     Mutation("model/propagation.py", "last[..., :latents] + change", "change", "test_departures.py"),
     Mutation("model/propagation.py", "PRIOR_STAYS = 5.0", "PRIOR_STAYS = 0.0", "test_departures.py"),
     Mutation(
         "model/discovery.py", "(width, width, height, height)", "(width, width, 0, 2 * height)", "test_departures.py"
     ),
     Mutation("model/discovery.py", "EXPLAINED_MASK = 0.1", "EXPLAINED_MASK = 0.9", "model/test_discovery.py"),
-    Mutation("model/decoders.py", "INITIAL_MASK_SHIFT = 1.5", "INITIAL_MASK_SHIFT = 0.0", "test_departures.py"),
+    Mutation("model/glimpses.py", "INITIAL_MASK_SHIFT = 1.5", "INITIAL_MASK_SHIFT = 0.0", "test_departures.py"),
     Mutation(
         "model/rendering.py", "foreground.mask * foreground.colour", "foreground.colour", "model/test_rendering.py"
     ),

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks import dense, subjects
+from benchmarks import subjects
 from benchmarks.plan import Plan, training_config
 from benchmarks.timing import clean_up
 from benchmarks.training import make_step, settled
 from scalor.config import Config
 from scalor.data.scenes import Scenes
+from scalor.model import reference
 from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Mode
 from scalor.nn.interface import Model
@@ -80,7 +81,7 @@ def agreement(plan: Plan) -> list[AgreementRow]:
     rows = compared(programs, plan)
     modes: list[tuple[str, str, Callable[[], Outcome]]] = [
         ("eager, modes", "float32", lambda: by_modes(plan, yardstick=False)),
-        ("dense yardstick, modes", "float32", lambda: by_modes(plan, yardstick=True)),
+        ("reference yardstick, modes", "float32", lambda: by_modes(plan, yardstick=True)),
     ]
     return rows + compared(modes, plan)
 
@@ -144,7 +145,7 @@ def by_modes(plan: Plan, yardstick: bool) -> Outcome:
     model = subjects.make(replace(config.model, rejection=False), plan.where, plan.seed).model
     video = Scenes(config.scene, plan.seed, "train", plan.where).clips(0, min(4, plan.batch), plan.length).observation
     with full_float32():
-        bound = dense.elbo(model, video, Mode()) if yardstick else model.elbo(video, Mode())
+        bound = reference.elbo(model, video, Mode()) if yardstick else model.elbo(video, Mode())
         elbo = bound.terms.elbo.mean()
         elbo.backward()
     return Outcome(elbo.item(), model)

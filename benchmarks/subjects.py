@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from scalor import checkpoint
 from scalor.config import ModelConfig
 from scalor.errors import InputError
-from scalor.model.decoders import INITIAL_MASK_SHIFT
+from scalor.model.glimpses import INITIAL_MASK_SHIFT
 from scalor.model.scalor import SCALOR
 
 SHIPPED = "shapes-md"

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks import dense, subjects
+from benchmarks import subjects
 from benchmarks.plan import Plan, crowd_config, training_config
 from benchmarks.timing import Memory, clean_up, seconds
 from benchmarks.training import by
 from scalor.config import Config, SceneConfig
 from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
+from scalor.model import reference
 from scalor.model.scalor import SCALOR
 from scalor.tracks import Tracks
 
@@ -126,7 +127,7 @@ def time_together(model: SCALOR, scene: SceneConfig, plan: Plan) -> float:
 
 def time_dense(model: SCALOR, video: Observation, plan: Plan) -> float:
     """Seconds a frame of the yardstick's stream, after the first frames."""
-    states = dense.watch(model, video[:, :8].unbind(1))
+    states = reference.track(model, video[:, :8].unbind(1))
     times = [seconds(lambda: next(states), plan.where) for _ in range(min(8, video.image.shape[1]))]
     return statistics.median(times[len(times) // 2 :])
 

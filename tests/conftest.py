@@ -26,9 +26,9 @@ torch.set_num_threads(1)
 def untrained_masks() -> Iterator[float]:
     """With masks as faint as they start, an untrained model would have no objects to test anything on. Gives what they
     start with otherwise."""
-    from scalor.model import decoders  # not above: the hook must come first
+    from scalor.model import glimpses  # not above: the hook must come first
 
     with pytest.MonkeyPatch.context() as patch:
-        faint = decoders.INITIAL_MASK_SHIFT
-        patch.setattr(decoders, "INITIAL_MASK_SHIFT", 0.0)
+        faint = glimpses.INITIAL_MASK_SHIFT
+        patch.setattr(glimpses, "INITIAL_MASK_SHIFT", 0.0)
         yield faint

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from scalor import systems
 from scalor.config import ModelConfig
 from scalor.data.observation import Observation
-from scalor.model import decoders, encoders
+from scalor.model import glimpses, image_encoder
 from scalor.model.background import Background, BackgroundMemory
 from scalor.model.elbo import ElboResult
 from scalor.model.scalor import SCALOR
@@ -103,14 +103,14 @@ def test_9_a_tracker_looks_at_the_pixels_of_twice_its_box(search: bool) -> None:
 def test_3_there_are_proposals_for_all_slots_at_first_and_then_as_many_as_the_setting_says() -> None:
     model = tiny_model(slots=6, proposals=4)
     with torch.no_grad():
-        seen = explained(model, squares(3)).seen
+        seen = explained(model, squares(3)).steps
     assert [one.proposals.cells.shape[1] for one in seen] == [6, 4, 4]
 
 
 def test_21_proposals_too_weak_to_be_born_are_drawn_by_their_presence() -> None:
     model = tiny_model()
     with torch.no_grad():
-        (first,) = explained(model, squares(1, clips=8)).seen
+        (first,) = explained(model, squares(1, clips=8)).steps
     accepted = first.proposals.proposed * (1 - first.proposals.rejected)
     assert ((accepted > 0.01) & (accepted < model.config.birth_presence)).any()
     torch.testing.assert_close(first.shown.presence[..., 0], accepted)
@@ -119,15 +119,15 @@ def test_21_proposals_too_weak_to_be_born_are_drawn_by_their_presence() -> None:
 def test_21_objects_that_end_in_a_frame_are_drawn_in_it_by_their_presence() -> None:
     model = tiny_model()
     with torch.no_grad():
-        seen = explained(model, squares(6, clips=16)).seen
+        seen = explained(model, squares(6, clips=16)).steps
     ended = 0
     for before, now in pairwise(seen):
-        assert now.following is not None
-        slots = now.following.presence.shape[1]
+        assert now.propagated is not None
+        slots = now.propagated.presence.shape[1]
         entered = before.state.objects.alive[:, :slots] > 0
         shown = now.shown.presence[:, :slots]
-        torch.testing.assert_close(shown[entered], now.following.presence[entered])
-        same = before.state.roster.id[:, :slots] == now.state.roster.id[:, :slots]
+        torch.testing.assert_close(shown[entered], now.propagated.presence[entered])
+        same = before.state.id[:, :slots] == now.state.id[:, :slots]
         ended += int((entered[..., 0] & ~same).sum())
     assert ended > 3
 
@@ -146,11 +146,11 @@ def test_11_z_what_is_what_is_seen_or_what_was_remembered_as_the_gate_says(gate:
     with torch.no_grad():
         model.propagation.blend.weight[:what] = 0
         model.propagation.blend.bias[:what] = 40 * gate - 20
-        before, after = explained(model, squares(2, clips=4)).seen
-        assert after.following is not None
+        before, after = explained(model, squares(2, clips=4)).steps
+        assert after.propagated is not None
         alive = before.state.objects.alive[..., 0] > 0
         remembered = before.state.objects.z_what[alive]
-        got = after.following.posterior.mean[..., 4:-1][alive]
+        got = after.propagated.posterior.mean[..., 4:-1][alive]
     apart = (got - remembered).abs().max()
     assert (apart < 1e-5) == (gate == 0)
 
@@ -160,10 +160,10 @@ def test_11_depth_is_a_change_to_the_last_depth() -> None:
     with torch.no_grad():
         last = linear(model.propagation.judge)
         last.weight[0], last.bias[0] = 0, 0.25
-        before, after = explained(model, squares(2, clips=4)).seen
-        assert after.following is not None
+        before, after = explained(model, squares(2, clips=4)).steps
+        assert after.propagated is not None
         alive = before.state.objects.alive[..., 0] > 0
-    changed = after.following.posterior.mean[..., -1:][alive] - before.state.objects.z_depth[alive]
+    changed = after.propagated.posterior.mean[..., -1:][alive] - before.state.objects.z_depth[alive]
     assert alive.any()
     torch.testing.assert_close(changed, torch.full_like(changed, 0.25))
 
@@ -198,7 +198,7 @@ def test_27_glimpse_networks_are_matrix_products() -> None:
         layers = [layer for layer in network.modules() if list(layer.parameters(recurse=False))]
         assert layers
         assert all(isinstance(layer, nn.Linear) for layer in layers)
-    assert encoders.PATCHES == 4
+    assert glimpses.PATCHES == 4
 
 
 @pytest.mark.parametrize("name", DENSITIES)
@@ -244,7 +244,7 @@ def test_30_a_model_as_it_starts_shows_and_follows_nothing(
     untrained_masks: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And learns: its masks have gradients."""
-    monkeypatch.setattr(decoders, "INITIAL_MASK_SHIFT", untrained_masks)
+    monkeypatch.setattr(glimpses, "INITIAL_MASK_SHIFT", untrained_masks)
     torch.manual_seed(0)
     model = SCALOR(replace(ModelConfig(), slots=8))
     video = squares(2, (64, 64), clips=2)
@@ -266,9 +266,9 @@ def test_4_logits_of_presence_are_limited(raw: float) -> None:
     with torch.no_grad():
         model.discovery.heads.bias[0] = raw
         linear(model.propagation.judge).bias[2] = raw
-        first, second = explained(model, squares(2)).seen
-    assert second.following is not None
-    for logits in (first.proposals.logits, second.following.logits):
+        first, second = explained(model, squares(2)).steps
+    assert second.propagated is not None
+    for logits in (first.proposals.logits, second.propagated.logits):
         torch.testing.assert_close(logits, torch.full_like(logits, PRESENCE_LIMIT if raw > 0 else -PRESENCE_LIMIT))
 
 
@@ -300,7 +300,7 @@ def test_24_a_background_is_a_smooth_picture_of_any_size(frame: tuple[int, int])
 @pytest.mark.parametrize("memory", [True, False])
 def test_29_without_a_memory_every_frame_is_encoded_alone(memory: bool) -> None:
     torch.manual_seed(0)
-    encoder = encoders.ImageEncoder(3, (8, 8), 8, memory).eval()
+    encoder = image_encoder.ImageEncoder(3, (8, 8), 8, memory).eval()
     frames = torch.rand(3, 1, 3, 32, 32)
     with torch.no_grad():
         whole, _ = encoder(frames, encoder.empty(1, (4, 4), frames))

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scalor.kernels import reference
+from scalor.kernels import plain_torch
 
 Backend = Literal["triton", "matmul", "local"]
 
@@ -63,7 +63,7 @@ def crop(image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples
     local = image.device.type == "cpu" and not _small(image) if _forced is None else _forced == "local"
     dtype = _wide(image, where)
     with torch.autocast(image.device.type, enabled=False):
-        version = reference.crop_local if local else reference.crop_matmul
+        version = plain_torch.crop_local if local else plain_torch.crop_matmul
         return version(image.to(dtype), where.to(dtype), samples).to(image.dtype)
 
 
@@ -92,13 +92,13 @@ def paste(
         return splat.paste(glimpses, where, frame)
     # `paste_window` reads the largest box on the host: free only on the CPU, and not possible in a compiled graph.
     local = _forced != "matmul" and glimpses.device.type == "cpu" and not torch.compiler.is_compiling()
-    window = reference.paste_window(where, glimpses.shape[-1], frame) if local else None
+    window = plain_torch.paste_window(where, glimpses.shape[-1], frame) if local else None
     dtype = _wide(glimpses, where)
     glimpses, where = glimpses.to(dtype), where.to(dtype)
     with torch.autocast(glimpses.device.type, enabled=False):
         if window is None:
-            return reference.paste_matmul(glimpses, where, frame)
-        return reference.paste_local(glimpses, where, frame, window)
+            return plain_torch.paste_matmul(glimpses, where, frame)
+        return plain_torch.paste_local(glimpses, where, frame, window)
 
 
 def _uses_triton(values: Tensor) -> bool:

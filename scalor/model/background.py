@@ -16,23 +16,13 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from scalor.config import ModelConfig
-from scalor.model.encoders import shrinking_stack
+from scalor.model.image_encoder import shrinking_stack
 from scalor.nn.distributions import Estimator, Normal, positive
 
 START = 4
 """Height and width of the map that the encoder pools to and that the decoder starts from, positions."""
 HIDDEN = 64
 """Length of the hidden state of the prior's RNN."""
-
-
-class BackgroundFrames(NamedTuple):
-    """The background of T frames."""
-
-    picture: Float[Tensor, "T*B 3 H W"]
-    kl: Float[Tensor, "T B"]
-    """KL divergence of z_bg, nats per frame."""
-    memory: "BackgroundMemory"
-    """State of the prior after the last frame."""
 
 
 class BackgroundMemory(NamedTuple):
@@ -93,7 +83,7 @@ class Background(nn.Module):
         memory: BackgroundMemory,
         estimator: Estimator,
         cut_gradients: bool = False,
-    ) -> BackgroundFrames:
+    ) -> tuple[Float[Tensor, "TB 3 H W"], Float[Tensor, "T B"], BackgroundMemory]:
         """Infer z_bg in all frames, draw the background pictures and compute the KL divergence from the prior.
 
         All frames are processed together, except for the prior's RNN. The prior of the very first frame is a standard
@@ -113,6 +103,12 @@ class Background(nn.Module):
             Decides whether the KL divergence is in closed form or estimated from the sample.
         cut_gradients
             Stop gradients from each frame's prior to the latents of earlier frames.
+
+        Returns
+        -------
+        tuple[Tensor, Tensor, BackgroundMemory]
+            The background pictures of all frames, frame after frame; KL(q || p) of z_bg in each frame, nats; the state
+            of the prior after the last frame.
         """
         seen = self.encoder(torch.cat([images, 1 - foreground], 2).flatten(0, 1))
         pooled = adaptive_avg_pool2d(seen, START).flatten(1).unflatten(0, images.shape[:2])
@@ -130,9 +126,9 @@ class Background(nn.Module):
             priors.append(self.expect(torch.stack(hiddens)))
         prior = Normal(torch.cat([p.mean for p in priors]), torch.cat([p.std for p in priors]))
         kl = estimator.normal_cost(q, prior, z_bg).sum(-1)
-        return BackgroundFrames(self.draw(z_bg.flatten(0, 1), images.shape[-2:]), kl, memory)
+        return self.draw(z_bg.flatten(0, 1), images.shape[-2:]), kl, memory
 
-    def dream(
+    def sample(
         self, memory: BackgroundMemory, frame: tuple[int, int], estimator: Estimator
     ) -> tuple[Float[Tensor, "B 3 H W"], BackgroundMemory]:
         """Sample z_bg of the next frame from the prior. Return the background picture and the new state."""

@@ -1,8 +1,8 @@
 """The time step made fast on a GPU: compiled for training, captured as a CUDA graph for tracking.
 
-Training compiles `World.follow`. The weights are passed as one vector, so their gradients over T frames are summed with
-one kernel per frame, instead of one for each of some sixty tensors. Torch keeps compiled kernels in its cache folder
-for the next run.
+Training compiles `World.posterior_step`. The weights are passed as one vector, so their gradients over T frames are
+summed with one kernel per frame, instead of one for each of some sixty tensors. Torch keeps compiled kernels in its
+cache folder for the next run.
 
 Tracking runs frame by frame. After some frames the step runs as a CUDA graph, which needs one launch per frame instead
 of hundreds. A state is any record of tensors (a dataclass or a named tuple, possibly nested) whose shapes do not change
@@ -10,7 +10,7 @@ from frame to frame.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from scalor.data.observation import Observation
-from scalor.model.decoders import Sprite
 from scalor.model.rendering import RenderInput
 from scalor.model.sighting import Sighting
-from scalor.model.state import ObjectState, SceneState
-from scalor.model.world import PosteriorStep, View, World
+from scalor.model.state import SceneState
+from scalor.model.time_step import FrameFeatures, PosteriorStep, World
 from scalor.nn.distributions import FrameNoise, Relaxed
 from scalor.nn.records import copied, tensors
 
@@ -58,57 +57,55 @@ class Compiled:
         return functional_call(self.module, named, inputs)
 
 
-class FollowModule(nn.Module):
-    """`World.follow` as a module, with the `Relaxed` estimator of training."""
+class StepModule(nn.Module):
+    """`World.posterior_step` as a module, with the `Relaxed` estimator of training."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
         self.world = world
 
     def used(self) -> set[nn.Parameter]:
-        """Return the weights that `World.follow` depends on."""
+        """Return the weights that `World.posterior_step` depends on."""
         world = self.world
         unused = {*world.propagation.prior.parameters(), *world.discovery.from_features.parameters()}
         parts = (world.appearance, world.propagation, world.discovery)
         return {parameter for part in parts for parameter in part.parameters()} - unused
 
     def forward(
-        self, state: SceneState, view: View, temperature: float | Tensor, normals: Tensor, uniforms: Tensor
+        self, state: SceneState, seen: FrameFeatures, temperature: float | Tensor, normals: Tensor, uniforms: Tensor
     ) -> PosteriorStep:
-        return owned(self.world.follow(state, view, Relaxed(temperature, FrameNoise(normals, uniforms))))
+        return owned(self.world.posterior_step(state, seen, Relaxed(temperature, FrameNoise(normals, uniforms))))
 
 
-class CompiledFollow(Compiled):
-    """Compiled `World.follow`. Its first argument is the vector of weights; the others are those of `World.follow`."""
+class CompiledStep(Compiled):
+    """Compiled `World.posterior_step`; its first argument is the vector of weights."""
 
     def __init__(self, world: World) -> None:
-        module = FollowModule(world)
+        module = StepModule(world)
         super().__init__(module, module.used())
 
-    def __call__(self, weights: Tensor, state: SceneState, view: View, estimator: Relaxed) -> PosteriorStep:
+    def __call__(self, weights: Tensor, state: SceneState, seen: FrameFeatures, estimator: Relaxed) -> PosteriorStep:
         noise = estimator.noise
         assert isinstance(noise, FrameNoise)
-        seen: PosteriorStep = super().__call__(
-            weights, state, view, estimator.temperature, noise.normals, noise.uniforms
+        step: PosteriorStep = super().__call__(
+            weights, state, seen, estimator.temperature, noise.normals, noise.uniforms
         )
-        return seen
+        return step
 
 
-def owned(seen: PosteriorStep) -> PosteriorStep:
+def owned(step: PosteriorStep) -> PosteriorStep:
     """Clone the tensors that may be views of tensors inside the compiled function.
 
     Torch 2.11 occasionally gives such a view a wrong shape when a compiled function returns it.
     """
-    state, shown = seen.state, seen.shown
-    objects = ObjectState(*(getattr(state.objects, field.name).clone() for field in fields(state.objects)))
-    sprite = Sprite(*(part.clone() for part in shown.sprite))
+    state, shown = step.state, step.shown
     # Call the constructor: torch 2.11 cannot compile `_replace` of a record that the function returns.
     return PosteriorStep(
-        seen.following,
-        seen.proposals,
-        RenderInput(shown.where, shown.presence, shown.z_depth.clone(), sprite),
-        SceneState(objects, state.roster, state.discovered, state.turned_away, state.fresh),
-        seen.background_noise,
+        step.propagated,
+        step.proposals,
+        RenderInput(shown.where, shown.presence, shown.z_depth.clone(), copied(shown.sprite)),
+        replace(state, objects=copied(state.objects)),
+        step.background_noise,
     )
 
 

@@ -18,10 +18,9 @@ from torch.nn.functional import celu, pad
 
 from scalor.config import ModelConfig
 from scalor.kernels import crop
-from scalor.model.appearance import Appearance
-from scalor.model.costs import Costs, split_costs
-from scalor.model.decoders import MASK_THRESHOLD, Sprite
 from scalor.model.geometry import Ruler, at_row, size_within
+from scalor.model.glimpses import MASK_THRESHOLD, Appearance, Sprite
+from scalor.model.latents import Latents, kl_by_latent, pack_normals
 from scalor.model.state import ObjectState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 
@@ -48,8 +47,9 @@ class Proposals(NamedTuple):
     cells: Int[Tensor, "B D"]
     """Index of the cell of each proposal, most present first."""
     posterior: Normal
+    """q(z_where, z_what, z_depth) of the proposals, concatenated."""
     latent: Float[Tensor, "B D latents"]
-    """Sampled z_where, z_what and z_depth of the proposals."""
+    """Latents sampled from `posterior`."""
     rejected: Float[Tensor, "B D"]
     """1 where the proposal is rejected."""
 
@@ -58,8 +58,8 @@ class Proposals(NamedTuple):
         """Return the presence of the proposals before rejection."""
         return self.presence.gather(1, self.cells)
 
-    def costs(self, presence_prior: float | Tensor, estimator: Estimator) -> Costs:
-        """Return the KL terms of presence and latents against the discovery prior, nats per clip.
+    def kl(self, presence_prior: float | Tensor, estimator: Estimator) -> dict[str, Float[Tensor, " B"]]:
+        """Return KL(q || p) of presence and of each latent, with p the discovery prior, nats per clip.
 
         Every cell has a presence term against `presence_prior`, the prior probability of a new object. With closed-form
         KL divergences, a rejected cell has `REJECTED_PRESENCE` as its prior instead. The latents of a proposal have a
@@ -70,15 +70,7 @@ class Proposals(NamedTuple):
         refused = estimator.rejection_cost(self.logits.gather(1, self.cells), prior_logits.gather(1, self.cells))
         charged = estimator.charged(self.proposed, self.proposed * (1 - self.rejected))
         latents = estimator.normal_cost(self.posterior, Normal.standard(self.latent), self.latent)
-        return split_costs(presence + (self.rejected * refused).sum(-1), latents * charged[..., None])
-
-
-class Discovered(NamedTuple):
-    """The proposals of a frame as objects, most present first. `objects.alive` marks the births."""
-
-    objects: ObjectState
-    sprite: Sprite
-    proposals: Proposals
+        return kl_by_latent(presence + (self.rejected * refused).sum(-1), latents * charged[..., None])
 
 
 class Discovery(nn.Module):
@@ -121,7 +113,7 @@ class Discovery(nn.Module):
         estimator: Estimator,
         spare_below: float | None = None,
         ruler: Ruler | None = None,
-    ) -> Discovered:
+    ) -> tuple[ObjectState, Sprite, Proposals]:
         """Infer the new objects of a frame, which the propagated objects do not explain (the posterior).
 
         Parameters
@@ -139,6 +131,12 @@ class Discovery(nn.Module):
             such cells (but at least 1). This reads a value on the host.
         ruler
             Size of objects at each row, where given.
+
+        Returns
+        -------
+        tuple[ObjectState, Sprite, Proposals]
+            The proposals as objects, most present first (`alive` marks the births), their sprites, and the proposals
+            themselves.
         """
         mixed = celu(prepared + self.from_mask(self.around(explained)))
         heads = self.heads(mixed).float()  # [B, G, 11]
@@ -150,24 +148,24 @@ class Discovery(nn.Module):
         cells = presence.topk(count, -1).indices
         chosen = heads.gather(1, cells[..., None].expand(-1, -1, heads.shape[-1]))
         mean, raw = chosen[..., 1:].chunk(2, -1)
-        posterior = Normal(mean, positive(raw))
-        z_where, z_depth = estimator.normal(posterior).split([4, 1], -1)
+        placed = Normal(mean, positive(raw))
+        z_where, z_depth = estimator.normal(placed).split([4, 1], -1)
         where = self.place(z_where, cells, image.shape[-1] // self.config.cell[1], ruler)
 
         q_what = appearance.infer(crop(image, where, self.config.glimpse))
         z_what = estimator.normal(q_what)
         sprite = appearance.draw(z_what)
         rejected = self.reject(sprite, where, explained)
-        latent = torch.cat([z_where, z_what, z_depth], -1)
-        whole = Normal(
-            torch.cat([mean[..., :4], q_what.mean, mean[..., 4:]], -1),
-            torch.cat([posterior.std[..., :4], q_what.std, posterior.std[..., 4:]], -1),
+        q_where = Normal(mean[..., :4], placed.std[..., :4])
+        q_depth = Normal(mean[..., 4:], placed.std[..., 4:])
+        latents = Latents(z_where, z_what, z_depth)
+        proposals = Proposals(
+            logits, presence, heads[..., 1:5], cells, pack_normals(q_where, q_what, q_depth), latents.pack(), rejected
         )
-        proposals = Proposals(logits, presence, heads[..., 1:5], cells, whole, latent, rejected)
         accepted = proposals.proposed * (1 - rejected)
-        return Discovered(self.newborn(where, latent, accepted[..., None], sprite), sprite, proposals)
+        return self.newborn(where, latents, accepted[..., None], sprite), sprite, proposals
 
-    def imagine(
+    def sample(
         self,
         explained: Float[Tensor, "B 1 H W"],
         appearance: Appearance,
@@ -185,11 +183,11 @@ class Discovery(nn.Module):
         presence = (torch.rand(clips, rows * columns, device=explained.device) < rate).float()
         _, cells = (presence + 0.5 * torch.rand_like(presence)).topk(count, -1)  # break ties at random, not by position
         presence = presence.gather(1, cells)
-        latent = torch.randn(clips, count, config.latents, device=explained.device)
-        where = self.place(latent[..., :4], cells, columns, ruler)
-        sprite = appearance.draw(latent[..., 4:-1])
+        latents = Latents.unpack(torch.randn(clips, count, config.latents, device=explained.device))
+        where = self.place(latents.where, cells, columns, ruler)
+        sprite = appearance.draw(latents.what)
         accepted = presence * (1 - self.reject(sprite, where, explained))
-        return self.newborn(where, latent, accepted[..., None], sprite), sprite
+        return self.newborn(where, latents, accepted[..., None], sprite), sprite
 
     def place(
         self, z_where: Float[Tensor, "B D 4"], cells: Tensor, columns: int, ruler: Ruler | None = None
@@ -249,7 +247,9 @@ class Discovery(nn.Module):
             share = (own * covered).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return share >= DUPLICATE_COVER
 
-    def newborn(self, where: Tensor, latent: Tensor, presence: Tensor, sprite: Sprite) -> ObjectState:
+    def newborn(
+        self, where: Float[Tensor, "B D 4"], latents: Latents, presence: Float[Tensor, "B D 1"], sprite: Sprite
+    ) -> ObjectState:
         """Return the proposals as objects.
 
         A proposal is born (alive) when its presence is above `config.birth_presence`, its mask is not empty, and it is
@@ -257,9 +257,10 @@ class Discovery(nn.Module):
         """
         clips, count, _ = where.shape
         born = (presence > self.config.birth_presence) & sprite.shows & ~self.doubled(sprite, where)[..., None]
+        z_where = torch.cat([torch.zeros_like(latents.where[..., :2]), latents.where[..., 2:]], -1)
         return ObjectState(
             where=where,
-            latent=torch.cat([torch.zeros_like(latent[..., :2]), latent[..., 2:]], -1),
+            latent=latents._replace(where=z_where).pack(),
             presence=presence,
             tracker=where.new_zeros(clips, count, self.config.tracker_dim),
             alive=born.to(where.dtype),

@@ -22,7 +22,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
 from scalor.data.clip import Truth
 from scalor.data.observation import Observation
 from scalor.model.geometry import Ruler, corners
-from scalor.model.world import PosteriorStep, World
+from scalor.model.time_step import PosteriorStep, World
 
 MARGIN = 1.12
 """Target box of a glimpse, in multiples of the object's bounding box, so that the glimpse shows the outline."""
@@ -104,13 +104,13 @@ class Binding(NamedTuple):
     """True for true objects to which a slot was bound before the frame."""
 
 
-def teach(world: World, seen: list[PosteriorStep], video: Observation, truth: Truth) -> LessonTerms:
-    """Compute the losses of a video from the results `seen` of the posterior, as means over its frames."""
+def teach(world: World, steps: list[PosteriorStep], video: Observation, truth: Truth) -> LessonTerms:
+    """Compute the losses of a video from the results of `World.posterior_step`, as means over its frames."""
     with torch.no_grad():
-        targets = [at_frame(truth, t) for t in range(len(seen))]
-        bindings = bind(world, seen, targets)
+        targets = [at_frame(truth, t) for t in range(len(steps))]
+        bindings = bind(world, steps, targets)
     losses = []
-    for t, (one, target, binding) in enumerate(zip(seen, targets, bindings, strict=True)):
+    for t, (one, target, binding) in enumerate(zip(steps, targets, bindings, strict=True)):
         ruler = None if video.ruler is None else video.ruler[:, t]
         found, found_place, born = discovery_loss(world, one, video.size, ruler, target, binding)
         kept, kept_place = propagation_loss(world, one, target, binding)
@@ -132,23 +132,23 @@ def at_frame(truth: Truth, t: int) -> Targets:
     )
 
 
-def bind(world: World, seen: list[PosteriorStep], targets: list[Targets]) -> list[Binding]:
+def bind(world: World, steps: list[PosteriorStep], targets: list[Targets]) -> list[Binding]:
     """Bind slots to true objects, from the birth of each slot to its end.
 
     The candidates for a newborn object are the true objects that are visible and not yet bound. It is bound to the one
     with the highest intersection over union, unless another newborn object fits that one better.
     """
-    clips, slots = seen[0].state.roster.id.shape
+    clips, slots = steps[0].state.id.shape
     device = targets[0].box.device
     count = targets[0].box.shape[1]
     bound = torch.full((clips, slots), -1, device=device)
     alive = torch.zeros(clips, slots, dtype=torch.bool, device=device)
     lost_at = LOST_AT * sum(world.config.object_size) / 2
     bindings = []
-    for one, target in zip(seen, targets, strict=True):
+    for one, target in zip(steps, targets, strict=True):
         bindings.append(Binding(bound, alive, is_bound(bound, count)))
         state = one.state
-        alive, new = state.roster.id >= 0, state.discovered
+        alive, new = state.id >= 0, state.discovered
         where = state.objects.where
         kept = torch.where(alive & ~new, bound, -1)
         middle = (target.box[..., :2] + target.box[..., 2:]) / 2
@@ -185,7 +185,7 @@ def ious(one: Float[Tensor, "B K 4"], other: Float[Tensor, "B N 4"]) -> Float[Te
 
 
 def discovery_loss(
-    world: World, seen: PosteriorStep, frame: tuple[int, int], ruler: Ruler | None, target: Targets, binding: Binding
+    world: World, step: PosteriorStep, frame: tuple[int, int], ruler: Ruler | None, target: Targets, binding: Binding
 ) -> tuple[Tensor, Tensor, Int[Tensor, "B D"]]:
     """Compute the losses of discovery, per clip.
 
@@ -204,7 +204,7 @@ def discovery_loss(
     column = (middle[..., 0] / width).floor().long().clamp(0, columns - 1)
     row = (middle[..., 1] / height).floor().long().clamp(0, rows - 1)
     cell = row * columns + column  # [B, N]
-    logits = seen.proposals.logits
+    logits = step.proposals.logits
     spare = torch.full_like(cell, cells)  # one more cell after the last, for objects without a target
     goal = logits.new_zeros(len(cell), cells + 1).scatter(1, torch.where(wanted, cell, spare), 1.0)
     weight = torch.ones_like(goal)
@@ -215,11 +215,11 @@ def discovery_loss(
     weight = torch.where(goal > 0, FOUND, weight)
     missed = binary_cross_entropy_with_logits(logits, goal[:, :cells], weight[:, :cells], reduction="none").sum(-1)
 
-    z_where = seen.proposals.where_means.gather(1, cell[..., None].expand(-1, -1, 4))
+    z_where = step.proposals.where_means.gather(1, cell[..., None].expand(-1, -1, 4))
     where = world.discovery.place(z_where, cell, columns, ruler)
     off = place_error(world, corners(where), target.box) * wanted
     with torch.no_grad():
-        found = (seen.proposals.cells[..., None] == cell[:, None]) & wanted[:, None]  # [B, D, N]
+        found = (step.proposals.cells[..., None] == cell[:, None]) & wanted[:, None]  # [B, D, N]
         born = torch.where(found.any(-1), found.to(torch.int8).argmax(-1), -1)
     return missed, off.sum(-1), born
 
@@ -230,36 +230,36 @@ def place_error(world: World, box: Float[Tensor, "B M 4"], goal: Float[Tensor, "
     return smooth_l1_loss(box / size, goal / size, reduction="none", beta=SHARP).sum(-1)
 
 
-def propagation_loss(world: World, seen: PosteriorStep, target: Targets, binding: Binding) -> tuple[Tensor, Tensor]:
+def propagation_loss(world: World, step: PosteriorStep, target: Targets, binding: Binding) -> tuple[Tensor, Tensor]:
     """Compute the presence and the box loss of the propagated objects, per clip."""
-    if seen.following is None:
+    if step.propagated is None:
         nothing = torch.zeros_like(target.visible[:, 0])
         return nothing, nothing
-    logits = seen.following.logits[..., 0]
+    logits = step.propagated.logits[..., 0]
     count = logits.shape[1]  # empty slots at the end may be left out
     bound, alive = binding.target[:, :count], binding.alive[:, :count]
     there = (bound >= 0) & pick(target.there.float(), bound).bool()
     shows = there & (pick(target.visible, bound) > GONE)
     weight = torch.where(there & ~shows, HIDDEN, 1.0) * alive
     kept = binary_cross_entropy_with_logits(logits, there.float(), weight, reduction="none").sum(-1)
-    where = corners(seen.shown.where[:, :count])
+    where = corners(step.shown.where[:, :count])
     off = place_error(world, where, pick(target.box, bound)) * (weight * there)
     return kept, off.sum(-1)
 
 
-def mask_loss(seen: PosteriorStep, target: Targets, binding: Binding, born: Int[Tensor, "B D"]) -> Float[Tensor, " B"]:
+def mask_loss(step: PosteriorStep, target: Targets, binding: Binding, born: Int[Tensor, "B D"]) -> Float[Tensor, " B"]:
     """Compute the mask loss, per clip: binary cross-entropy, summed over the objects that are bound.
 
     The loss of an object is the mean over the pixels of its glimpse that show the object itself or the background.
     Pixels that show another object are left out.
     """
-    followed = 0 if seen.following is None else seen.following.logits.shape[1]
+    followed = 0 if step.propagated is None else step.propagated.logits.shape[1]
     whom = torch.cat([torch.where(binding.alive, binding.target, -1)[:, :followed], born], 1)  # [B, M]
     with torch.no_grad():
-        shown = owners(target.owner, seen.shown.where, seen.shown.sprite.mask.shape[-1])  # [B, M, P, P]
+        shown = owners(target.owner, step.shown.where, step.shown.sprite.mask.shape[-1])  # [B, M, P, P]
         mine = shown == whom[..., None, None]
         asked = (mine | (shown == -1)) & (whom >= 0)[..., None, None]
-    mask = seen.shown.sprite.mask[:, :, 0].float().clamp(1e-4, 1 - 1e-4)
+    mask = step.shown.sprite.mask[:, :, 0].float().clamp(1e-4, 1 - 1e-4)
     wrong = -torch.where(mine, mask, 1 - mask).log() * asked
     each = wrong.sum((-1, -2)) / asked.sum((-1, -2)).clamp(min=1)
     return each.sum(-1)
@@ -277,17 +277,17 @@ def owners(owner: Int[Tensor, "B H W"], where: Float[Tensor, "B M 4"], samples: 
     return torch.where(inside, shown, -2)
 
 
-def depth_loss(seen: PosteriorStep, target: Targets, binding: Binding) -> Float[Tensor, " B"]:
+def depth_loss(step: PosteriorStep, target: Targets, binding: Binding) -> Float[Tensor, " B"]:
     """Compute the depth loss, per clip.
 
     Of two propagated objects that overlap, the one in front should have the smaller z_depth.
     """
-    if seen.following is None:
+    if step.propagated is None:
         return torch.zeros_like(target.visible[:, 0])
-    count = seen.following.logits.shape[1]
+    count = step.propagated.logits.shape[1]
     bound = torch.where(binding.alive, binding.target, -1)[:, :count]
     box, order = pick(target.box, bound), pick(target.order, bound)
     known = (bound >= 0) & pick(target.there.float(), bound).bool()
     pairs = known[:, :, None] & known[:, None] & (ious(box, box) > OVERLAP) & (order[:, :, None] < order[:, None])
-    depth = seen.shown.z_depth[:, :count, 0]
+    depth = step.shown.z_depth[:, :count, 0]
     return (softplus(depth[:, :, None] - depth[:, None]) * pairs).sum((1, 2))

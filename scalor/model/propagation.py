@@ -16,23 +16,14 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.kernels import crop
-from scalor.model.appearance import CODE, Appearance
-from scalor.model.costs import Costs, split_costs
-from scalor.model.decoders import Sprite
-from scalor.model.encoders import GlimpseEncoder
 from scalor.model.geometry import Ruler, at_row, size_within, touches_frame
+from scalor.model.glimpses import CODE, Appearance, GlimpseEncoder, Sprite
+from scalor.model.latents import Latents, kl_by_latent, pack_normals
 from scalor.model.state import ObjectState, SceneState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
 
 PRIOR_STAYS = 5.0
 """Value added to the presence logit of the prior, so that an untrained prior gives objects a high chance to stay."""
-
-
-class Transition(NamedTuple):
-    """The prior of the presence and the latents of objects in the next frame."""
-
-    presence_logits: Float[Tensor, "B K 1"]
-    latent: Normal
 
 
 class PriorInput(NamedTuple):
@@ -95,23 +86,16 @@ class TransitionPrior(nn.Module):
             hidden = memory if count == hidden.shape[1] else torch.cat([memory, hidden[:, count:]], 1)
         return memories, hidden
 
-    def forward(self, memory: Float[Tensor, "B N prior"], last: Float[Tensor, "B N last"]) -> Transition:
-        """Return the prior from the hidden states and the last latents and presence."""
+    def forward(
+        self, memory: Float[Tensor, "B N prior"], last: Float[Tensor, "B N last"]
+    ) -> tuple[Float[Tensor, "B N 1"], Normal]:
+        """Return the prior: the logits of z_pres, and p(z_where, z_what, z_depth), concatenated.
+
+        `memory` are the hidden states, `last` the latents and presence in the previous frame.
+        """
         latents = last.shape[-1] - 1
         presence, change, raw = self.heads(memory).float().split([1, latents, latents], -1)
-        return Transition(presence + PRIOR_STAYS, Normal(last[..., :latents] + change, positive(raw)))
-
-
-class Sampled(NamedTuple):
-    """Latents sampled from a transition."""
-
-    latent: Float[Tensor, "B K latents"]
-    presence: Float[Tensor, "B K 1"]
-
-
-def sample_transition(transition: Transition, estimator: Estimator) -> Sampled:
-    """Draw presence and latents from the prior with the given estimator."""
-    return Sampled(estimator.normal(transition.latent), estimator.presence(transition.presence_logits))
+        return presence + PRIOR_STAYS, Normal(last[..., :latents] + change, positive(raw))
 
 
 SEARCH_SCALE = 2.0
@@ -125,30 +109,25 @@ class PropagationPosterior(NamedTuple):
 
     entered: PriorInput
     posterior: Normal
+    """q(z_where, z_what, z_depth), concatenated."""
     latent: Float[Tensor, "B K latents"]
-    """Sampled z_where, z_what and z_depth."""
+    """Latents sampled from `posterior`."""
     logits: Float[Tensor, "B K 1"]
     """Posterior logits of presence."""
     presence: Float[Tensor, "B K 1"]
     """Sampled presence."""
 
-    def costs(self, prior: Transition, estimator: Estimator) -> Costs:
-        """Return the KL terms of presence and latents against the transition prior, nats per clip.
+    def kl(
+        self, p_presence: Float[Tensor, "B K 1"], p_latents: Normal, estimator: Estimator
+    ) -> dict[str, Float[Tensor, " B"]]:
+        """Return KL(q || p) of presence and of each latent, with p the transition prior, nats per clip.
 
         The terms of the latents are weighted by the sampled presence. Those of empty slots are 0.
         """
         alive = self.entered.alive
-        presence = estimator.presence_cost(self.logits, prior.presence_logits, self.presence) * alive
-        latents = estimator.normal_cost(self.posterior, prior.latent, self.latent) * (alive * self.presence)
-        return split_costs(presence.sum((1, 2)), latents)
-
-
-class Propagated(NamedTuple):
-    """The objects in the new frame. `objects.alive` is 0 for those that end in it."""
-
-    objects: ObjectState
-    sprite: Sprite
-    following: PropagationPosterior
+        presence = estimator.presence_cost(self.logits, p_presence, self.presence) * alive
+        latents = estimator.normal_cost(self.posterior, p_latents, self.latent) * (alive * self.presence)
+        return kl_by_latent(presence.sum((1, 2)), latents)
 
 
 class Propagation(nn.Module):
@@ -190,11 +169,12 @@ class Propagation(nn.Module):
         appearance: Appearance,
         estimator: Estimator,
         ruler: Ruler | None = None,
-    ) -> Propagated:
+    ) -> tuple[ObjectState, Sprite, PropagationPosterior]:
         """Infer all objects of the state in a new frame (the posterior).
 
         Each tracker looks at the last place of its object; with `config.inertia`, at the place that results if the
-        object repeats its last move.
+        object repeats its last move. Return the objects (`alive` is 0 for those that end in the frame), their sprites,
+        and the posterior.
         """
         objects = state.objects
         entered = PriorInput.of(state)
@@ -222,30 +202,32 @@ class Propagation(nn.Module):
         q_depth = Normal(objects.z_depth + judged[..., :1], positive(judged[..., 1:2]))
         z_depth = estimator.normal(q_depth)
         logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + POSTERIOR_STAYS)
-        sampled = Sampled(torch.cat([z_where, z_what, z_depth], -1), estimator.presence(logits))
+        latent, presence = Latents(z_where, z_what, z_depth).pack(), estimator.presence(logits)
         sprite = appearance.draw(z_what)
-        moved = self.carry(objects, where, sampled, sprite, image.shape[-2:])
-        posterior = Normal(
-            torch.cat([q_where.mean, q_what.mean, q_depth.mean], -1),
-            torch.cat([q_where.std, q_what.std, q_depth.std], -1),
+        moved = self.carry(objects, where, latent, presence, sprite, (image.shape[-2], image.shape[-1]))
+        posterior = pack_normals(q_where, q_what, q_depth)
+        return (
+            replace(moved, tracker=tracker),
+            sprite,
+            PropagationPosterior(entered, posterior, latent, logits, presence),
         )
-        following = PropagationPosterior(entered, posterior, sampled.latent, logits, sampled.presence)
-        return Propagated(replace(moved, tracker=tracker), sprite, following)
 
-    def imagine(
+    def sample(
         self,
         objects: ObjectState,
-        transition: Transition,
+        p_presence: Float[Tensor, "B K 1"],
+        p_latents: Normal,
         frame: tuple[int, int],
         appearance: Appearance,
         estimator: Estimator,
         ruler: Ruler | None = None,
     ) -> tuple[ObjectState, Sprite]:
-        """Sample all objects in the next frame from the prior `transition`; `frame` is (height, width)."""
-        sampled = sample_transition(transition, estimator)
-        where = self.shift(objects.where, sampled.latent[..., :4], ruler)
-        sprite = appearance.draw(sampled.latent[..., 4:-1])
-        return self.carry(objects, where, sampled, sprite, frame), sprite
+        """Sample all objects in the next frame from the prior; `frame` is (height, width)."""
+        latent, presence = estimator.normal(p_latents), estimator.presence(p_presence)
+        latents = Latents.unpack(latent)
+        where = self.shift(objects.where, latents.where, ruler)
+        sprite = appearance.draw(latents.what)
+        return self.carry(objects, where, latent, presence, sprite, frame), sprite
 
     def look(
         self, where: Float[Tensor, "B K 4"], features: Float[Tensor, "B F Gh Gw"], image: Tensor
@@ -287,21 +269,22 @@ class Propagation(nn.Module):
         self,
         objects: ObjectState,
         where: Float[Tensor, "B K 4"],
-        sampled: Sampled,
+        latent: Float[Tensor, "B K latents"],
+        presence: Float[Tensor, "B K 1"],
         sprite: Sprite,
-        frame: tuple[int, int] | torch.Size,
+        frame: tuple[int, int],
     ) -> ObjectState:
         """Return the objects with their new boxes and latents, and end some of them.
 
         An object ends when its presence is not above `config.death_presence`, when its mask is empty, or when its box
         is outside the frame.
         """
-        inside = touches_frame(where, (frame[0], frame[1]))[..., None]
-        stays = (sampled.presence > self.config.death_presence) & sprite.shows & inside
+        inside = touches_frame(where, frame)[..., None]
+        stays = (presence > self.config.death_presence) & sprite.shows & inside
         return replace(
             objects,
             where=where,
-            latent=sampled.latent,
-            presence=sampled.presence,
+            latent=latent,
+            presence=presence,
             alive=objects.alive * stays,
         )

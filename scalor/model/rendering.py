@@ -13,8 +13,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from scalor.kernels import paste
-from scalor.model.decoders import Sprite
+from scalor.model.glimpses import Sprite
 from scalor.model.state import ObjectState
+from scalor.nn.records import concatenate
 
 
 class RenderInput(NamedTuple):
@@ -30,27 +31,17 @@ class RenderInput(NamedTuple):
 
     def beside(self, other: "RenderInput") -> "RenderInput":
         """Concatenate the objects of both records, to render them in one scene."""
-
-        def cat(one: Tensor, two: Tensor) -> Tensor:
-            return torch.cat([one, two], 1)
-
-        sprite = Sprite(*(cat(*pair) for pair in zip(self.sprite, other.sprite, strict=True)))
-        return RenderInput(
-            cat(self.where, other.where),
-            cat(self.presence, other.presence),
-            cat(self.z_depth, other.z_depth),
-            sprite,
-        )
+        return concatenate([self, other], 1)
 
     def padded(self, count: int) -> "RenderInput":
         """Append objects of presence 0, `count` objects in all."""
         missing = count - self.where.shape[1]
         if not missing:
             return self
-        blank = ObjectState.empty(len(self.where), missing, 1, 0, self.where)
+        nothing = self.where.new_zeros(len(self.where), missing, 1)
         shape = (len(self.where), missing, -1, -1, -1)
         empty = Sprite(*(torch.zeros_like(part[:, :1]).expand(shape) for part in self.sprite))
-        return self.beside(render_input(blank, empty))
+        return self.beside(RenderInput(nothing.expand(-1, -1, 4) + 1, nothing, nothing, empty))
 
 
 def render_input(objects: ObjectState, sprite: Sprite, alive: Float[Tensor, "B N 1"] | None = None) -> RenderInput:
@@ -59,13 +50,15 @@ def render_input(objects: ObjectState, sprite: Sprite, alive: Float[Tensor, "B N
     return RenderInput(objects.where, objects.presence * shown, objects.z_depth, sprite)
 
 
-class Foreground(NamedTuple):
-    """All objects rendered together, without a background."""
+class Rendering(NamedTuple):
+    """Rendered frames."""
 
-    colour: Float[Tensor, "B 3 H W"]
-    """Mean colour of the objects at each pixel, weighted by mask, presence and nearness."""
-    mask: Float[Tensor, "B 1 H W"]
-    """Foreground mask M: how much of each pixel the objects cover, 0 to 1."""
+    image: Float[Tensor, "B 3 H W"]
+    """The frames y, objects over the background."""
+    background: Float[Tensor, "B 3 H W"] | None
+    """None where the background is black."""
+    foreground: Sprite
+    """All objects rendered together: their mean colour at each pixel, and the mask M."""
 
 
 def coverage(shown: RenderInput, frame: tuple[int, int]) -> Float[Tensor, "B 1 H W"]:
@@ -73,20 +66,25 @@ def coverage(shown: RenderInput, frame: tuple[int, int]) -> Float[Tensor, "B 1 H
     return paste(shown.sprite.mask * shown.presence[..., None, None], shown.where, frame).float().clamp(max=1)
 
 
-def draw(shown: RenderInput, frame: tuple[int, int]) -> Foreground:
-    """Render all objects; `frame` is (height, width)."""
+def draw(shown: RenderInput, frame: tuple[int, int]) -> Sprite:
+    """Render all objects together; `frame` is (height, width).
+
+    The colour of a pixel is the mean of the objects' colours, weighted by mask, presence and nearness. The mask M says
+    how much of the pixel the objects cover, 0 to 1.
+    """
     opacity = shown.sprite.mask * shown.presence[..., None, None]  # [B, N, 1, P, P]
     weight = opacity * torch.sigmoid(-shown.z_depth)[..., None, None]
     layers = torch.cat([shown.sprite.colour * weight, weight, opacity], 2)  # [B, N, 5, P, P]
     canvas = paste(layers, shown.where, frame).float()
     colour = canvas[:, :3] / (canvas[:, 3:4] + 1e-5)
-    return Foreground(colour, canvas[:, 4:].clamp(max=1))
+    return Sprite(colour, canvas[:, 4:].clamp(max=1))
 
 
-def compose(foreground: Foreground, background: Float[Tensor, "B 3 H W"] | None) -> Float[Tensor, "B 3 H W"]:
-    """Return the frame M * colour + (1 - M) * background; the background is black where None.
+def compose(foreground: Sprite, background: Float[Tensor, "B 3 H W"] | None) -> Rendering:
+    """Render the frame M * colour + (1 - M) * background; the background is black where None.
 
     The paper's Algorithm 3 does not multiply the foreground colour by M, so it renders faint objects at full strength.
     """
     objects = foreground.mask * foreground.colour
-    return objects if background is None else objects + (1 - foreground.mask) * background
+    image = objects if background is None else objects + (1 - foreground.mask) * background
+    return Rendering(image, background, foreground)

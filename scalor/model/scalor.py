@@ -1,11 +1,11 @@
 """SCALOR, the world model: tracking, generation, training and likelihood.
 
-Each mode is a method with a loop over time. The time step itself is in `scalor.model.world`, which also explains the
-letters of the shapes.
+Each mode is a method with a loop over time. The time step itself is in `scalor.model.time_step`, which also explains
+the letters of the shapes.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -19,12 +19,12 @@ from scalor.data.clip import Truth
 from scalor.data.observation import Observation, check_image, check_observation
 from scalor.errors import InputError, require
 from scalor.model.compiled import follow_frames
-from scalor.model.elbo import Activity, ElboResult, ElboTerms, explain
-from scalor.model.encoders import Memory
+from scalor.model.elbo import KL_TERMS, Activity, ElboResult, explain
+from scalor.model.image_encoder import EncoderMemory
 from scalor.model.lesson import teach
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
-from scalor.model.world import PosteriorStep, PriorState, World
+from scalor.model.time_step import PosteriorStep, PriorState, World
 from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
 from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
 from scalor.tracks import Tracks
@@ -48,26 +48,19 @@ class Rollout(NamedTuple):
     tracks: Tracks
 
 
-class TrackingState(NamedTuple):
-    """State of tracking between frames: the object slots and the memory of the image encoder."""
-
-    state: SceneState
-    memory: Memory
+TrackingState = tuple[SceneState, EncoderMemory]
+"""State of tracking between frames: the object slots and the memory of the image encoder."""
 
 
-class GeneratedFrames(NamedTuple):
-    """Frames sampled from the prior, one list item per frame."""
-
-    frames: list[Float[Tensor, "B 3 H W"]]
-    backgrounds: list[Float[Tensor, "B 3 H W"]]
-    sightings: list[Sighting]
-
-
-def gather_rollout(frames: list[Tensor], backgrounds: list[Tensor], sightings: list[Sighting]) -> Rollout:
-    """Stack frames into a `Rollout`, and warn if slots ran out."""
+def gather_rollout(frames: Sequence[tuple[Float[Tensor, "B 3 H W"], Tensor | None, Sighting]]) -> Rollout:
+    """Stack frames, each with its background (None: black) and its objects, and warn if slots ran out."""
+    images, backgrounds, sightings = (list(column) for column in zip(*frames, strict=True))
     warn_of_full_slots(sightings)
-    tracks = gather_tracks(sightings, (frames[0].shape[-2], frames[0].shape[-1]))
-    return Rollout(torch.stack(frames, 1).clamp(0, 1), torch.stack(backgrounds, 1), tracks)
+    return Rollout(
+        torch.stack(images, 1).clamp(0, 1),
+        torch.stack([torch.zeros_like(images[0]) if one is None else one for one in backgrounds], 1),
+        gather_tracks(sightings, (images[0].shape[-2], images[0].shape[-1])),
+    )
 
 
 class SCALOR(World, Tracker):
@@ -78,7 +71,7 @@ class SCALOR(World, Tracker):
     """
 
     config: ModelConfig
-    reported = (*ElboTerms.__dataclass_fields__, *Activity.__dataclass_fields__)
+    reported = ("log_likelihood", *KL_TERMS, *Activity.__dataclass_fields__)
 
     def bound(
         self,
@@ -86,28 +79,28 @@ class SCALOR(World, Tracker):
         noise: Noise,
         now: Annealed,
         truth: Truth | None = None,
-        follow: Callable[..., PosteriorStep] | None = None,
+        step: Callable[..., PosteriorStep] | None = None,
     ) -> Bound:
         """Return the objective of training and the metrics to log.
 
-        With `truth` the supervised losses of `scalor.model.lesson` are computed, too. `follow` replaces `World.follow`,
-        for example by a compiled version.
+        With `truth` the supervised losses of `scalor.model.lesson` are computed, too. `step` replaces
+        `World.posterior_step`, for example by a compiled version.
         """
-        if follow is None and not video.image.is_cuda:
-            follow = partial(self.follow, spare_below=NEGLIGIBLE)
+        if step is None and not video.image.is_cuda:
+            step = partial(self.posterior_step, spare_below=NEGLIGIBLE)
         relaxed = Relaxed(now.temperature, noise)
-        explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, follow)
+        explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, step)
         numbers = {**explained.terms.to_dict(), **explained.activity.to_dict()}
         if truth is None:
             return Bound(explained.terms.elbo, numbers)
-        lesson = teach(self, explained.seen, video, truth)
+        lesson = teach(self, explained.steps, video, truth)
         return Bound(explained.terms.elbo, {**numbers, **lesson.to_dict()}, lesson.total)
 
     def compiled_bound(self) -> BoundFunction:
-        """Return `bound` with a compiled `World.follow`."""
-        from scalor.model.compiled import CompiledFollow  # imported here because only training compiles
+        """Return `bound` with a compiled `World.posterior_step`."""
+        from scalor.model.compiled import CompiledStep  # imported here because only training compiles
 
-        compiled = CompiledFollow(self)
+        compiled = CompiledStep(self)
 
         def bound(video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
             return self.bound(video, noise, now, truth, partial(compiled, compiled.weights()))
@@ -121,7 +114,7 @@ class SCALOR(World, Tracker):
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
         clip_object: float = 0.0,
-        follow: Callable[..., PosteriorStep] | None = None,
+        step: Callable[..., PosteriorStep] | None = None,
     ) -> ElboResult:
         """Compute the terms of the evidence lower bound (equation: `scalor.model.elbo`), and the reconstruction.
 
@@ -141,18 +134,18 @@ class SCALOR(World, Tracker):
         clip_object
             Largest norm of the gradient that an object's box, or its latents, get from later frames, in multiples of
             the geometric mean over the objects of the batch. 0 disables this.
-        follow
-            Replacement for `World.follow`, for example a compiled one.
+        step
+            Replacement for `World.posterior_step`, for example a compiled one.
         """
         clips, like, by_time = len(video), video.image, video.time_first()
-        views, _ = self.look(by_time, self.no_memory(clips, video.size, like), cut_gradients)
-        follow = follow or self.follow
-        state, seen = self.start(clips, like), []
-        for t, view in enumerate(views):
-            seen.append(follow(state, view, estimator.at(t)))
-            state = seen[-1].state.detach() if cut_gradients else seen[-1].state.evened(clip_object)
-        past = self.no_past(clips, like)
-        return explain(self, by_time, seen, past, estimator, presence_prior, cut_gradients)
+        features, _ = self.encode(by_time, self.start_encoder(clips, video.size, like), cut_gradients)
+        step = step or self.posterior_step
+        state, steps = self.start(clips, like), []
+        for t, seen in enumerate(features):
+            steps.append(step(state, seen, estimator.at(t)))
+            state = steps[-1].state.detach() if cut_gradients else steps[-1].state.evened(clip_object)
+        past = self.start_prior(clips, like)
+        return explain(self, by_time, steps, past, estimator, presence_prior, cut_gradients)
 
     @torch.no_grad()
     def log_likelihood(
@@ -280,18 +273,14 @@ class SCALOR(World, Tracker):
         require(horizon >= 0, "horizon", horizon, "it must be 0 or more")
         video = self.receive(frames, minimum=observe)
         explained = self.elbo(video[:, :observe], Mode())
-        seen = explained.seen
-        frame = video.size
-        painting = explained.painting
-        shape = (observe, len(video), 3, *frame)
-        background = torch.zeros_like(painting.picture) if painting.background is None else painting.background
+        steps, rendering = explained.steps, explained.rendering
+        images = rendering.image.unflatten(0, (observe, len(video)))
+        background = rendering.background
+        backgrounds = [None] * observe if background is None else background.view(images.shape).unbind()
+        sightings = [self.sight(one.state, video.size, masks) for one in steps]
         rates = [discovery_rate] * horizon
-        dreams = self.roll(seen[-1].state, explained.past, frame, rates, estimator or Exact(), masks)
-        return gather_rollout(
-            [*painting.picture.view(shape), *dreams.frames],
-            [*background.view(shape), *dreams.backgrounds],
-            [*(self.sight(one.state, frame, masks) for one in seen), *dreams.sightings],
-        )
+        future = self.roll(steps[-1].state, explained.past, video.size, rates, estimator or Exact(), masks)
+        return gather_rollout([*zip(images, backgrounds, sightings, strict=True), *future])
 
     @torch.inference_mode()
     def imagine(
@@ -322,9 +311,9 @@ class SCALOR(World, Tracker):
         if discovery_rate is None:
             discovery_rate = min(1.0, INITIAL_COVER * math.prod(self.config.cell) / math.prod(self.config.object_size))
         like = next(self.parameters())
-        state, past, frame = self.start(clips, like), self.no_past(clips, like), self.config.frame
+        state, past, frame = self.start(clips, like), self.start_prior(clips, like), self.config.frame
         rates = [discovery_rate] + [later_rate] * (horizon - 1)
-        return gather_rollout(*self.roll(state, past, frame, rates, estimator or Exact()))
+        return gather_rollout([*self.roll(state, past, frame, rates, estimator or Exact())])
 
     def roll(
         self,
@@ -334,17 +323,14 @@ class SCALOR(World, Tracker):
         rates: list[float],
         estimator: Estimator,
         masks: bool = False,
-    ) -> GeneratedFrames:
-        """Sample frames from the prior, one for each of the discovery rates `rates`."""
-        dreams = GeneratedFrames([], [], [])
+    ) -> Iterator[tuple[Float[Tensor, "B 3 H W"], Tensor | None, Sighting]]:
+        """Sample frames from the prior, one for each of the discovery rates `rates`.
+
+        Yield the picture, its background (None: black) and its objects.
+        """
         for rate in rates:
-            state, past, dreamt = self.dream(state, past, frame, rate, estimator)
-            dreams.frames.append(dreamt.picture)
-            dreams.backgrounds.append(
-                torch.zeros_like(dreamt.picture) if dreamt.background is None else dreamt.background
-            )
-            dreams.sightings.append(self.sight(state, frame, masks))
-        return dreams
+            state, past, rendering = self.prior_step(state, past, frame, rate, estimator)
+            yield rendering.image, rendering.background, self.sight(state, frame, masks)
 
     def set_proposals(self, count: int) -> None:
         """Set the largest number of proposals in a frame after the first. No weight depends on it."""
@@ -355,29 +341,29 @@ class SCALOR(World, Tracker):
 
         A state is valid only until the next frame.
         """
-        for kept, sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
-            yield kept.state, sighting
+        for (state, _), sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
+            yield state, sighting
 
     def begin(self, image: Observation) -> TrackingState:
         """Return the state of tracking before the first frame."""
         clips, like = len(image), image.image
-        return TrackingState(self.start(clips, like), self.no_memory(clips, image.size, like))
+        return self.start(clips, like), self.start_encoder(clips, image.size, like)
 
     def see(self, kept: TrackingState, image: Observation, masks: bool = False) -> tuple[TrackingState, Sighting]:
         """Track one frame: return the new state of tracking and the sighting."""
-        (view,), memory = self.look(image[None], kept.memory)
+        state, memory = kept
+        (features,), memory = self.encode(image[None], memory)
         spare_below = None if image.image.is_cuda else self.config.birth_presence
-        seen = self.follow(kept.state, view, Mode(), spare_below)
-        sighting = self.sight(seen.state, image.size, masks)
-        return TrackingState(seen.state, memory), sighting._replace(
-            turned_away=sighting.turned_away + self.overlooked(seen)
-        )
+        step = self.posterior_step(state, features, Mode(), spare_below)
+        sighting = self.sight(step.state, image.size, masks)
+        turned_away = sighting.turned_away + self.overlooked(step)
+        return (step.state, memory), sighting._replace(turned_away=turned_away)
 
-    def overlooked(self, seen: PosteriorStep) -> Float[Tensor, " B"]:
+    def overlooked(self, step: PosteriorStep) -> Float[Tensor, " B"]:
         """Count the cells above the birth threshold that got no proposal, in clips without a free slot."""
-        wanted = (seen.proposals.presence > self.config.birth_presence).sum(-1)
-        full = (seen.state.roster.id >= 0).all(-1)
-        return (wanted - seen.proposals.cells.shape[1]).clamp(min=0) * full.float()
+        wanted = (step.proposals.presence > self.config.birth_presence).sum(-1)
+        full = (step.state.id >= 0).all(-1)
+        return (wanted - step.proposals.cells.shape[1]).clamp(min=0) * full.float()
 
     def sight(self, state: SceneState, frame: tuple[int, int], masks: bool = False) -> Sighting:
         """Return what is reported of a state; `frame` is (height, width)."""

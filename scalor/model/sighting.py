@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from scalor.kernels import paste
-from scalor.model.decoders import Sprite
 from scalor.model.geometry import tight_box
+from scalor.model.glimpses import Sprite
 from scalor.model.rendering import RenderInput, render_input
 from scalor.model.state import SceneState
 from scalor.tracks import Tracks
@@ -38,7 +38,7 @@ def sight(state: SceneState, sprite: Sprite, frame: tuple[int, int], masks: bool
     """Return the sighting of a state; `frame` is (height, width), and `masks` asks for visible masks."""
     objects = state.objects
     return Sighting(
-        state.roster.id,
+        state.id,
         tight_box(sprite.mask, objects.where),
         objects.presence[..., 0],
         state.discovered,

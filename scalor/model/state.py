@@ -13,7 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from scalor.model.geometry import corners
+from scalor.model.latents import Latents
 from scalor.nn.gradients import even
+from scalor.nn.records import map_tensors
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class ObjectState:
     where: Float[Tensor, "B N 4"]
     """Box as (x, y, w, h): centre and size, pixels."""
     latent: Float[Tensor, "B N latents"]
-    """z_where (4), z_what and z_depth (1), concatenated so that one operation handles all three."""
+    """z_where, z_what and z_depth, concatenated (`Latents`)."""
     presence: Float[Tensor, "B N 1"]
     """z_pres: 0 or 1, a relaxed value in between, or a probability, depending on the estimator."""
     tracker: Float[Tensor, "B N tracker"]
@@ -33,16 +35,18 @@ class ObjectState:
 
     @property
     def z_where(self) -> Float[Tensor, "B N 4"]:
-        """Return the latent of the last move: displacement in x and y, then width and height, all before tanh."""
-        return self.latent[..., :4]
+        """The last move, and width and height."""
+        return Latents.unpack(self.latent).where
 
     @property
     def z_what(self) -> Float[Tensor, "B N what"]:
-        return self.latent[..., 4:-1]
+        """Appearance."""
+        return Latents.unpack(self.latent).what
 
     @property
     def z_depth(self) -> Float[Tensor, "B N 1"]:
-        return self.latent[..., -1:]
+        """Depth; smaller is nearer to the camera."""
+        return Latents.unpack(self.latent).depth
 
     @staticmethod
     def empty(clips: int, slots: int, latents: int, tracker: int, like: Tensor) -> "ObjectState":
@@ -56,7 +60,7 @@ class ObjectState:
 
     def first(self, count: int) -> "ObjectState":
         """Return the first `count` slots."""
-        return ObjectState(*(getattr(self, field.name)[:, :count] for field in fields(self)))
+        return map_tensors(lambda part: part[:, :count], self)
 
     def padded(self, count: int) -> "ObjectState":
         """Return this state with empty slots appended, `count` slots in all."""
@@ -77,25 +81,7 @@ class ObjectState:
 
     def detach(self) -> "ObjectState":
         """Return a copy without gradient history."""
-        return ObjectState(*(getattr(self, field.name).detach() for field in fields(self)))
-
-
-@dataclass(frozen=True)
-class Roster:
-    """The id of the object in each slot, and the next unused id."""
-
-    id: Int[Tensor, "B K"]
-    """Id of the object in the slot; -1 for an empty slot."""
-    next_id: Int[Tensor, " B"]
-    """Id of the next object that is born in the clip."""
-
-    @staticmethod
-    def empty(clips: int, slots: int, like: Tensor) -> "Roster":
-        """Return a roster without objects, on the device of `like`."""
-        return Roster(
-            torch.full((clips, slots), -1, device=like.device, dtype=torch.int64),
-            torch.zeros(clips, device=like.device, dtype=torch.int64),
-        )
+        return map_tensors(torch.detach, self)
 
 
 @dataclass(frozen=True)
@@ -103,13 +89,29 @@ class SceneState:
     """The slots after the births and deaths of a frame. Its size does not grow with the number of frames."""
 
     objects: ObjectState
-    roster: Roster
-    discovered: Bool[Tensor, "B K"]
+    id: Int[Tensor, "B slots"]
+    """Id of the object in each slot; -1 for an empty slot. `objects` may leave out empty slots at the end."""
+    next_id: Int[Tensor, " B"]
+    """Id of the next object that is born in the clip."""
+    discovered: Bool[Tensor, "B N"]
     """True for slots whose object was born in the last frame."""
     turned_away: Float[Tensor, " B"]
     """Number of births in the last frame that were dropped because no slot was free."""
     fresh: bool = False
     """True before the first frame."""
+
+    @staticmethod
+    def empty(clips: int, slots: int, latents: int, tracker: int, like: Tensor) -> "SceneState":
+        """Return the state before the first frame, on the device of `like`."""
+        device = like.device
+        return SceneState(
+            ObjectState.empty(clips, slots, latents, tracker, like),
+            torch.full((clips, slots), -1, device=device, dtype=torch.int64),
+            torch.zeros(clips, device=device, dtype=torch.int64),
+            torch.zeros(clips, slots, device=device, dtype=torch.bool),
+            torch.zeros(clips, device=device),
+            fresh=True,
+        )
 
     def detach(self) -> "SceneState":
         """Return a copy whose objects have no gradient history."""
@@ -126,20 +128,20 @@ class SceneState:
 
     def occupied(self) -> "SceneState":
         """Drop the slots after the last one that is occupied in any clip; keep at least one. Reads ids on the host."""
-        seats = (self.roster.id >= 0).any(0).nonzero()
+        seats = (self.id >= 0).any(0).nonzero()
         count = int(seats[-1]) + 1 if len(seats) else 1
         return replace(self, objects=self.objects.first(count), discovered=self.discovered[:, :count])
 
 
-def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
+def join(kept: ObjectState, before: SceneState, newborn: ObjectState) -> SceneState:
     """Put newborn objects into the free slots, in order, and give them new ids.
 
     Parameters
     ----------
     kept
         The propagated objects; `alive` is 0 for those that ended. Empty slots at the end may be missing.
-    roster
-        The ids of all K slots before this frame.
+    before
+        The state before this frame, which has the ids of all K slots.
     newborn
         The proposals, most present first; `alive` marks the births. Births beyond the free slots are dropped.
 
@@ -148,7 +150,7 @@ def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
     SceneState
         All K slots after the frame. `turned_away` counts the dropped births of each clip.
     """
-    slots = kept.padded(roster.id.shape[1])
+    slots = kept.padded(before.id.shape[1])
     occupied = slots.alive[..., 0] > 0.5
     born = newborn.alive[..., 0] > 0.5
     births = born.sum(-1, keepdim=True)
@@ -160,14 +162,9 @@ def join(kept: ObjectState, roster: Roster, newborn: ObjectState) -> SceneState:
     packed = newborn.pack()
     arriving = packed.gather(1, source[..., None].expand(-1, -1, packed.shape[-1]))
     objects = slots.unpack(torch.where(filled[..., None], arriving, slots.pack()))
-    ids = torch.where(filled, roster.next_id[:, None] + seat, torch.where(occupied, roster.id, -1))
+    ids = torch.where(filled, before.next_id[:, None] + seat, torch.where(occupied, before.id, -1))
     seated = filled.sum(-1)
-    return SceneState(
-        objects,
-        Roster(ids, roster.next_id + seated),
-        filled,
-        (births[:, 0] - seated).to(torch.float32),
-    )
+    return SceneState(objects, ids, before.next_id + seated, filled, (births[:, 0] - seated).to(torch.float32))
 
 
 DUPLICATE_IOU = 0.5
@@ -185,7 +182,7 @@ def end_duplicates(state: SceneState) -> SceneState:
     Such a pair means that two slots follow one object. The younger object is the one with the higher id. An object
     that passes behind another one does not end, because its remembered z_what differs.
     """
-    objects, roster = state.objects, state.roster
+    objects = state.objects
     box = corners(objects.where)  # [B, K, 4]
     low = torch.maximum(box[:, :, None, :2], box[:, None, :, :2])
     high = torch.minimum(box[:, :, None, 2:], box[:, None, :, 2:])
@@ -196,11 +193,11 @@ def end_duplicates(state: SceneState) -> SceneState:
     length = look.square().sum(-1)
     difference = (length[:, :, None] + length[:, None] - 2 * look @ look.transpose(1, 2)) / look.shape[-1]
     alive = objects.alive[..., 0] > 0.5
-    older = roster.id[:, None, :] < roster.id[:, :, None]
+    older = state.id[:, None, :] < state.id[:, :, None]
     doubled = (same_place & (difference <= DUPLICATE_WHAT_MSE) & older & alive[:, None, :]).any(-1) & alive  # [B, K]
     return replace(
         state,
         objects=replace(objects, alive=objects.alive * ~doubled[..., None]),
-        roster=replace(roster, id=torch.where(doubled, -1, roster.id)),
+        id=torch.where(doubled, -1, state.id),
         discovered=state.discovered & ~doubled,
     )

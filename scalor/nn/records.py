@@ -1,8 +1,8 @@
-"""Operations on records of tensors: dataclasses and named tuples, possibly nested."""
+"""Operations on records of tensors: dataclasses and tuples, possibly nested."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,47 +11,50 @@ R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
 
-def together(records: list[R]) -> R:
-    """Concatenate T records of B clips to one record of T * B clips, frame after frame."""
-    first: Any = records[0]
+def map_tensors(change: Callable[..., Tensor], record: R, *others: R) -> R:
+    """Apply a function to each tensor of a record, or to the corresponding tensors of several records.
+
+    Everything else is kept as it is in the first record.
+    """
+    first: Any = record
     if isinstance(first, Tensor):
-        return torch.cat(records)  # type: ignore[arg-type, return-value]
-    if is_dataclass(first):
-        names = [field.name for field in fields(first)]
-        columns = [[getattr(record, name) for record in records] for name in names]
+        return change(first, *others)  # type: ignore[return-value]
+    if isinstance(first, tuple):
+        columns: Any = zip(first, *others, strict=True)
+    elif is_dataclass(first):
+        columns = [[getattr(one, field.name) for one in (first, *others)] for field in fields(first)]
     else:
-        columns = [list(column) for column in zip(*records, strict=True)]
-    whole: R = type(first)(*map(together, columns))
+        return record
+    parts = [map_tensors(change, *column) for column in columns]
+    whole: R = type(first)(parts) if type(first) is tuple else type(first)(*parts)  # type: ignore[assignment]
     return whole
 
 
-def alike(records: list[R], key: Callable[[R], K]) -> dict[K, list[R]]:
-    """Group records by a key, for example a shape that must be the same for `together`."""
-    groups: dict[K, list[R]] = {}
-    for record in records:
-        groups.setdefault(key(record), []).append(record)
-    return groups
+def concatenate(records: list[R], dim: int = 0) -> R:
+    """Concatenate records: along dimension 0, T records of B clips become one of T * B clips, frame after frame."""
+    return map_tensors(lambda *parts: torch.cat(parts, dim), *records)
 
 
 def tensors(record: object) -> list[Tensor]:
     """Return all tensors of a record, in the order of its fields."""
-    if isinstance(record, Tensor):
-        return [record]
-    return [tensor for part in parts(record) for tensor in tensors(part)]
+    found: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(keep, record)
+    return found
 
 
 def copied(record: R) -> R:
     """Return the same record with every tensor cloned."""
-    if isinstance(record, Tensor):
-        return cast(R, record.clone())
-    own = [copied(part) for part in parts(record)]
-    return type(record)(*own) if own else record
+    return map_tensors(torch.clone, record)
 
 
-def parts(record: object) -> list[object]:
-    """Return the fields of a record; an empty list for anything else."""
-    if isinstance(record, tuple):
-        return list(record)
-    if is_dataclass(record):
-        return [getattr(record, field.name) for field in fields(record)]
-    return []
+def group_by(records: list[R], key: Callable[[R], K]) -> dict[K, list[R]]:
+    """Group records by a key, for example a shape that must be the same for `concatenate`."""
+    groups: dict[K, list[R]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return groups

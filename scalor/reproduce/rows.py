@@ -43,19 +43,19 @@ class ClipInference(NamedTuple):
 def infer_clip(model: SCALOR, frames: Observation) -> ClipInference:
     """Run the model on one clip, [1, T]."""
     video = model.receive(frames, minimum=2)
-    painting = model.elbo(video, Mode()).painting
+    rendering = model.elbo(video, Mode()).rendering
     sightings, own = [], []
     for state, sighting in model.watch(video.unbind(1), masks=True):
         sprite = model.appearance.draw(state.objects.z_what)
         ids, pictures = sighting.id[0].tolist(), (sprite.colour * sprite.mask)[0].cpu().numpy()
         own.append({number + 1: picture for number, picture in zip(ids, pictures, strict=True) if number >= 0})
         sightings.append(sighting)
-    picture, behind = painting.picture, painting.background
+    picture, behind = rendering.image, rendering.background
     return ClipInference(
         video.image[0],
         picture.clamp(0, 1),
         torch.zeros_like(picture) if behind is None else behind,
-        painting.foreground.mask * painting.foreground.colour,
+        rendering.foreground.mask * rendering.foreground.colour,
         gather_tracks(sightings, video.size),
         own,
     )

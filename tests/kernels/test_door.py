@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from scalor.kernels import Backend, crop, forced, paste, reference
+from scalor.kernels import Backend, crop, forced, paste, plain_torch
 from tests.kernels.boxes import all_kinds, sized
 
 FRAME = (40, 48)
@@ -29,9 +29,9 @@ def test_every_version_gives_the_same_numbers(backend: Backend | None, where: Te
             read, drawn = crop(image, where, 8), paste(glimpses, where, FRAME)
     # Float32 against float64: positions of some 50 pixels are rounded at the sixth digit.
     torch.testing.assert_close(
-        read.double(), reference.crop_matmul(image.double(), where.double(), 8), rtol=0, atol=2e-5
+        read.double(), plain_torch.crop_matmul(image.double(), where.double(), 8), rtol=0, atol=2e-5
     )
-    expected = reference.paste_matmul(glimpses.double(), where.double(), FRAME)
+    expected = plain_torch.paste_matmul(glimpses.double(), where.double(), FRAME)
     torch.testing.assert_close(drawn.double(), expected, rtol=0, atol=2e-5)
 
 

@@ -14,7 +14,7 @@ from tests.kernels.boxes import all_kinds, sized
 
 pytest.importorskip("triton")
 
-from scalor.kernels import crop, forced, paste, reference, splat
+from scalor.kernels import crop, forced, paste, plain_torch, splat
 
 Frame = tuple[int, int]
 
@@ -73,7 +73,7 @@ def test_a_paste_and_its_gradients_are_those_of_the_reference(case: Case, device
     glimpses = torch.randn(*where.shape[:2], c, p, p)
     pull = torch.randn(where.shape[0], c, *frame)
     expected = differentiated(
-        lambda g, w: reference.paste_matmul(g, w, frame), [glimpses.double(), where.float().double()], pull
+        lambda g, w: plain_torch.paste_matmul(g, w, frame), [glimpses.double(), where.float().double()], pull
     )
     with forced("triton"):
         found = differentiated(
@@ -90,7 +90,7 @@ def test_a_crop_and_its_gradients_are_those_of_the_reference(case: Case, device:
     image = torch.randn(where.shape[0], c, *frame)
     pull = torch.randn(*where.shape[:2], c, p, p)
     expected = differentiated(
-        lambda i, w: reference.crop_matmul(i, w, p), [image.double(), where.float().double()], pull
+        lambda i, w: plain_torch.crop_matmul(i, w, p), [image.double(), where.float().double()], pull
     )
     with forced("triton"):
         found = differentiated(
@@ -114,8 +114,8 @@ def test_at_a_kink_the_slope_is_that_of_one_side(device: torch.device) -> None:
         pasted = differentiated(lambda g, w: paste(g, w, frame), [glimpses.to(device), on_where], pull.to(device))
         read = differentiated(lambda i, w: crop(i, w, p), [image.to(device), on_where], pull_on_crop.to(device))
     for work, values, pulled, found in [
-        (lambda g, w: reference.paste_matmul(g, w, frame), glimpses, pull, pasted[2]),
-        (lambda i, w: reference.crop_matmul(i, w, p), image, pull_on_crop, read[2]),
+        (lambda g, w: plain_torch.paste_matmul(g, w, frame), glimpses, pull, pasted[2]),
+        (lambda i, w: plain_torch.crop_matmul(i, w, p), image, pull_on_crop, read[2]),
     ]:
         slopes = torch.stack([differentiated(work, [values.double(), side], pulled)[2] for side in sides])
         nearest = (slopes - found.cpu()).abs().amin(0)[..., :2]
@@ -133,10 +133,10 @@ def test_more_boxes_than_a_program_holds_at_once(device: torch.device, monkeypat
             lambda i, w: crop(i, w, 4), [image.to(device), where.float().to(device)], glimpses.to(device)
         )
     expected = differentiated(
-        lambda i, w: reference.crop_matmul(i, w, 4), [image.double(), where.float().double()], glimpses
+        lambda i, w: plain_torch.crop_matmul(i, w, 4), [image.double(), where.float().double()], glimpses
     )
     assert_agree(["glimpses", "to image", "to where"], found, expected)
-    assert_agree(["canvas"], [drawn], [reference.paste_matmul(glimpses.double(), where.float().double(), frame)])
+    assert_agree(["canvas"], [drawn], [plain_torch.paste_matmul(glimpses.double(), where.float().double(), frame)])
 
 
 def test_bfloat16_comes_in_and_only_a_paste_is_wide(device: torch.device) -> None:
@@ -150,10 +150,14 @@ def test_bfloat16_comes_in_and_only_a_paste_is_wide(device: torch.device) -> Non
         read = differentiated(lambda i, w: crop(i, w, p), [image.to(device), box.to(device)], pull_on_crop.to(device))
     assert [value.dtype for value in pasted] == [torch.float32, torch.bfloat16, torch.float32]
     assert [value.dtype for value in read] == [torch.bfloat16, torch.bfloat16, torch.float32]
-    expected = differentiated(lambda g, w: reference.paste_matmul(g, w, frame), [glimpses.double(), box.double()], pull)
+    expected = differentiated(
+        lambda g, w: plain_torch.paste_matmul(g, w, frame), [glimpses.double(), box.double()], pull
+    )
     assert_agree(["canvas", "to where"], pasted[::2], expected[::2])
     assert_agree(["to glimpses"], pasted[1:2], expected[1:2], share=2**-7)  # eight bits, which the interpreter cuts off
-    expected = differentiated(lambda i, w: reference.crop_matmul(i, w, p), [image.double(), box.double()], pull_on_crop)
+    expected = differentiated(
+        lambda i, w: plain_torch.crop_matmul(i, w, p), [image.double(), box.double()], pull_on_crop
+    )
     assert_agree(["to where"], read[2:], expected[2:])
     assert_agree(["glimpses", "to image"], read[:2], expected[:2], share=2**-7)
 

@@ -17,9 +17,10 @@ from scalor.baselines.sqair.objective import InferenceStep
 from scalor.baselines.sqair.sampling import NoiseSampler, samplers_of
 from scalor.baselines.sqair.state import DiscoveryPrior, EncodedFrame, ObjectState
 from scalor.data.observation import Observation
-from scalor.model.compiled import CompiledFollow, follow_frames
-from scalor.model.scalor import TrackingState
+from scalor.model.compiled import CompiledStep, follow_frames
+from scalor.model.image_encoder import EncoderMemory
 from scalor.model.sighting import Sighting
+from scalor.model.state import SceneState
 from scalor.nn.distributions import Noise, Relaxed
 from scalor.nn.interface import Annealed, BoundFunction
 from scalor.nn.records import copied, tensors
@@ -37,7 +38,7 @@ def bound_and_gradients(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Every term of the bound, and the gradient of every parameter."""
     model.zero_grad()
-    bound = model.elbo(Observation(video), Relaxed(0.8, noise), 0.1, cut, clip_object=1.5, follow=follow)
+    bound = model.elbo(Observation(video), Relaxed(0.8, noise), 0.1, cut, clip_object=1.5, step=follow)
     bound.terms.elbo.mean().backward()
     return bound.terms.to_dict(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
@@ -52,9 +53,9 @@ def assert_same(one: tuple[dict[str, Tensor], ...], other: tuple[dict[str, Tenso
         torch.testing.assert_close(other_gradients[name], gradient, rtol=0, atol=1e-4 * size, msg=name)
 
 
-def not_compiled(model: SCALOR) -> CompiledFollow:
+def not_compiled(model: SCALOR) -> CompiledStep:
     """What would be compiled, run as it is written."""
-    follow = CompiledFollow(model)
+    follow = CompiledStep(model)
     follow.compiled = follow.plain
     return follow
 
@@ -81,13 +82,13 @@ def test_the_vector_holds_the_weights_that_follow_uses_and_no_others(changes: di
     compiled, estimator = not_compiled(model), Relaxed(0.8, noise_for(model, video))
     weights = compiled.weights().detach().requires_grad_()
     model.requires_grad_(False)
-    terms = model.elbo(Observation(video), estimator, 0.1, follow=partial(compiled, weights)).terms
+    terms = model.elbo(Observation(video), estimator, 0.1, step=partial(compiled, weights)).terms
     (gradient,) = torch.autograd.grad(terms.elbo.sum(), weights)
     parts = gradient.split([parameter.numel() for parameter in compiled.parameters.values()])
     for name, part in zip(compiled.parameters, parts, strict=True):
         assert part.abs().max() > 0, name
     model.requires_grad_(True)
-    stopped = model.elbo(Observation(video), estimator, 0.1, follow=partial(compiled, weights.detach())).terms
+    stopped = model.elbo(Observation(video), estimator, 0.1, step=partial(compiled, weights.detach())).terms
     by_the_way = torch.autograd.grad(stopped.elbo.sum(), list(compiled.parameters.values()), allow_unused=True)
     assert all(gradient is None for gradient in by_the_way)
 
@@ -109,7 +110,7 @@ def test_no_result_is_a_view_of_something_inside() -> None:
     model, video = tiny_model(), squares(3, clips=2)
     compiled, noise = not_compiled(model), noise_for(model, video)
     follow = partial(compiled, compiled.weights())
-    seen = model.elbo(Observation(video), Relaxed(0.8, noise), 0.1, follow=follow).seen
+    seen = model.elbo(Observation(video), Relaxed(0.8, noise), 0.1, step=follow).steps
     for one in seen:
         objects = one.state.objects
         inside = [getattr(objects, field.name) for field in fields(objects)]
@@ -179,7 +180,7 @@ def compile_and_compare() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model, video = tiny_model(seed=5), squares(3, clips=2)
-    compiled, noise = CompiledFollow(model), noise_for(model, video)
+    compiled, noise = CompiledStep(model), noise_for(model, video)
     compiled.compiled = torch.compile(compiled.plain, backend="aot_eager", fullgraph=True, dynamic=False)
     plain = bound_and_gradients(model, video, noise)
     assert_same(plain, bound_and_gradients(model, video, noise, follow=partial(compiled, compiled.weights())))
@@ -208,7 +209,7 @@ if __name__ == "__main__":
     compile_and_compare()
 
 
-Records = TrackingState | ObjectState | Sighting
+Records = tuple[SceneState, EncoderMemory] | ObjectState | Sighting
 
 
 def records() -> dict[str, Records]:
@@ -236,8 +237,11 @@ def test_a_copy_is_the_same_record_and_shares_no_memory(name: str) -> None:
 def test_what_is_no_tensor_is_kept_as_it_is() -> None:
     with torch.inference_mode():
         kept = records()["scalor"]
-        assert isinstance(kept, TrackingState)
-        assert copied(kept).state.fresh == kept.state.fresh
+        assert type(kept) is tuple
+        copy, state = copied(kept)[0], kept[0]
+        assert isinstance(copy, SceneState)
+        assert isinstance(state, SceneState)
+        assert copy.fresh == state.fresh
         sighting = records()["sighting"]
         assert isinstance(sighting, Sighting)
         assert copied(sighting).masks is None

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from scalor.model import decoders
-from scalor.model.decoders import GlimpseDecoder, Sprite
+from scalor.model import glimpses
+from scalor.model.glimpses import GlimpseDecoder, Sprite
 
 
 def untrained(faint: float, monkeypatch: pytest.MonkeyPatch) -> Sprite:
-    monkeypatch.setattr(decoders, "INITIAL_MASK_SHIFT", faint)
+    monkeypatch.setattr(glimpses, "INITIAL_MASK_SHIFT", faint)
     torch.manual_seed(0)
     sprite: Sprite = GlimpseDecoder(what=16, glimpse=16)(torch.randn(4, 8, 16))
     return sprite

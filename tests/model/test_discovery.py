@@ -5,9 +5,10 @@ import torch
 from torch import Tensor
 
 from scalor.kernels import paste
-from scalor.model.decoders import Sprite
 from scalor.model.discovery import DUPLICATE_COVER, Discovery
 from scalor.model.geometry import corners
+from scalor.model.glimpses import Sprite
+from scalor.model.latents import Latents
 from scalor.nn.distributions import Mode
 
 from .worlds import tiny_config, tiny_model
@@ -113,7 +114,9 @@ def test_a_sibling_is_not_followed_but_as_present_as_before(siblings: bool) -> N
     """So it is still drawn and still paid for."""
     sprite = Sprite(torch.rand(1, 2, 3, 8, 8), discs().expand(1, 2, 1, 8, 8))
     where, presence = torch.tensor([[[10.0, 10.0, 8.0, 8.0]] * 2]), torch.tensor([[[0.9], [0.8]]])
-    born = Discovery(tiny_config(siblings=siblings)).newborn(where, torch.zeros(1, 2, 9), presence, sprite)
+    born = Discovery(tiny_config(siblings=siblings)).newborn(
+        where, Latents.unpack(torch.zeros(1, 2, 9)), presence, sprite
+    )
     assert born.alive[0, :, 0].tolist() == [1, 0 if siblings else 1]
     assert torch.equal(born.presence, presence)
 
@@ -123,12 +126,12 @@ def test_an_explained_frame_discovers_nothing() -> None:
     model = tiny_model()
     for explained, some in ((torch.zeros(2, 1, 32, 32), True), (torch.ones(2, 1, 32, 32), False)):
         prepared, image = torch.randn(2, 16, 8), torch.rand(2, 3, 32, 32)
-        found = model.discovery(prepared, explained, image, model.appearance, 16, Mode())
-        box = corners(found.objects.where)
-        inside = ((box >= 0) & (box <= 32)).all(-1) & (found.sprite.mask.amax((2, 3, 4)) > 0.3)
+        objects, sprite, proposals = model.discovery(prepared, explained, image, model.appearance, 16, Mode())
+        box = corners(objects.where)
+        inside = ((box >= 0) & (box <= 32)).all(-1) & (sprite.mask.amax((2, 3, 4)) > 0.3)
         assert inside.any()
-        assert bool(found.objects.alive[inside].any()) is some
-        assert bool(found.proposals.rejected.any()) is not some
+        assert bool(objects.alive[inside].any()) is some
+        assert bool(proposals.rejected.any()) is not some
 
 
 def test_a_proposal_stays_within_a_cell_of_its_own_and_its_size_in_range() -> None:
@@ -148,7 +151,7 @@ def test_a_proposal_stays_within_a_cell_of_its_own_and_its_size_in_range() -> No
 
 def test_proposals_come_most_present_first() -> None:
     model = tiny_model(rejection=False)
-    found = model.discovery(
+    objects, sprite, _ = model.discovery(
         torch.randn(2, 16, 8),
         torch.zeros(2, 1, 32, 32),
         torch.rand(2, 3, 32, 32),
@@ -156,9 +159,9 @@ def test_proposals_come_most_present_first() -> None:
         16,
         Mode(),
     )
-    presence = found.objects.presence[..., 0]
+    presence = objects.presence[..., 0]
     assert (presence.diff() <= 0).all()
-    shows = found.sprite.mask.amax((2, 3, 4)) > 0.3
-    assert torch.equal(found.objects.alive[..., 0], ((presence > 0.7) & shows).float())
-    assert 0 < found.objects.alive.mean() < 1
-    assert not found.objects.z_where[..., :2].any()  # a newborn has not moved
+    shows = sprite.mask.amax((2, 3, 4)) > 0.3
+    assert torch.equal(objects.alive[..., 0], ((presence > 0.7) & shows).float())
+    assert 0 < objects.alive.mean() < 1
+    assert not objects.z_where[..., :2].any()  # a newborn has not moved

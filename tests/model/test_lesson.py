@@ -12,8 +12,7 @@ from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
 from scalor.model.lesson import LESSON_TERMS, at_frame, bind, ious, owners, teach
 from scalor.model.scalor import SCALOR
-from scalor.model.state import Roster
-from scalor.model.world import PosteriorStep
+from scalor.model.time_step import PosteriorStep
 from scalor.nn.distributions import Mode
 from tests.layers import linear
 
@@ -31,7 +30,7 @@ def model() -> SCALOR:
 
 def seen_clip(model: SCALOR) -> tuple[list[PosteriorStep], Observation, Truth]:
     clip = Scenes(SCENE, seed=0).clips(0, 5)
-    return model.elbo(clip.observation, Mode()).seen, clip.observation, clip.truth
+    return model.elbo(clip.observation, Mode()).steps, clip.observation, clip.truth
 
 
 def test_all_terms_are_finite_and_not_negative(model: SCALOR) -> None:
@@ -84,7 +83,7 @@ def test_a_slot_belongs_to_the_object_that_it_was_born_on_until_it_is_far_away(m
             state=replace(
                 old,
                 objects=replace(old.objects, where=slots),
-                roster=Roster(torch.tensor(ids).expand(5, 4), old.roster.next_id),
+                id=torch.tensor(ids).expand(5, 4),
                 discovered=torch.tensor(new).expand(5, 4),
             )
         )

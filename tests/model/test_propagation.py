@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from scalor.model.decoders import Sprite
-from scalor.model.propagation import Propagation, Sampled
-from scalor.model.state import ObjectState, Roster, SceneState
+from scalor.model.glimpses import Sprite
+from scalor.model.propagation import Propagation
+from scalor.model.state import ObjectState, SceneState
 from scalor.nn.distributions import Mode
 from tests.layers import linear
 
@@ -74,10 +74,10 @@ def test_with_inertia_an_object_goes_on_as_it_did_before_anything_is_learned(ine
     nn.init.zeros_(last.bias)
     objects = all_alive(random_objects(1, 6, (32, 32)))
     objects = replace(objects, tracker=torch.zeros(1, 6, 16))
-    roster = Roster(torch.arange(6)[None], torch.tensor([6]))
-    state = SceneState(objects, roster, torch.zeros(1, 6, dtype=torch.bool), torch.zeros(1))
+    nobody = torch.zeros(1, 6, dtype=torch.bool)
+    state = SceneState(objects, torch.arange(6)[None], torch.tensor([6]), nobody, torch.zeros(1))
     features, image = torch.randn(1, 8, 4, 4), torch.rand(1, 3, 32, 32)
-    moved = model.propagation(state, features, image, model.appearance, Mode()).objects
+    moved, _, _ = model.propagation(state, features, image, model.appearance, Mode())
     step = model.propagation.typical * torch.tanh(objects.z_where[..., :2])
     expected = objects.where[..., :2] + (step if inertia else 0)
     torch.testing.assert_close(moved.where[..., :2], expected)
@@ -96,7 +96,8 @@ def test_with_inertia_a_tracker_looks_where_its_object_should_be() -> None:
     )
     state = SceneState(
         objects,
-        Roster(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long)),
+        torch.zeros(1, 1, dtype=torch.long),
+        torch.ones(1, dtype=torch.long),
         torch.zeros(1, 1, dtype=torch.bool),
         torch.zeros(1),
     )
@@ -118,7 +119,7 @@ def test_with_inertia_a_tracker_looks_where_its_object_should_be() -> None:
 def test_an_object_ends_when_it_is_gone(presence: float, x: float, mask: float, alive: float, stays: bool) -> None:
     trackers, objects = propagation(), random_objects(1, 1, (96, 84))
     objects = objects.unpack(torch.cat([objects.pack()[..., :-1], torch.full((1, 1, 1), alive)], -1))
-    drawn = Sampled(torch.zeros(1, 1, 9), torch.full((1, 1, 1), presence))
+    drawn = (torch.zeros(1, 1, 9), torch.full((1, 1, 1), presence))
     sprite = Sprite(torch.ones(1, 1, 3, 8, 8), torch.full((1, 1, 1, 8, 8), mask))
-    moved = trackers.carry(objects, torch.tensor([[[x, 48.0, 8.0, 8.0]]]), drawn, sprite, (96, 84))
+    moved = trackers.carry(objects, torch.tensor([[[x, 48.0, 8.0, 8.0]]]), *drawn, sprite, (96, 84))
     assert bool(moved.alive.item()) is stays

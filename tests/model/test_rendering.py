@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from scalor.model import rendering
-from scalor.model.decoders import Sprite
-from scalor.model.rendering import Foreground, compose, render_input
+from scalor.model.glimpses import Sprite
+from scalor.model.rendering import compose, render_input
 from scalor.model.sighting import visible_masks
 from scalor.model.state import ObjectState
 
@@ -18,7 +18,7 @@ from .worlds import all_alive, random_objects, random_sprite
 FRAME = (20, 28)
 
 
-def draw(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Foreground:
+def draw(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Sprite:
     return rendering.draw(render_input(objects, sprite), frame)
 
 
@@ -42,7 +42,7 @@ def plain(colours: list[tuple[float, float, float]], mask: float = 1.0) -> Sprit
     return Sprite(colour, torch.full((1, len(colours), 1, 8, 8), mask))
 
 
-def dense(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Foreground:
+def dense(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Sprite:
     """Algorithm 3 as written: a whole canvas per object, weights normalised over objects at every pixel."""
     colours, masks = [], []
     for b in range(objects.where.shape[0]):
@@ -58,7 +58,7 @@ def dense(objects: ObjectState, sprite: Sprite, frame: tuple[int, int]) -> Foreg
         gamma = torch.stack(weights) / (torch.stack(weights).sum(0) + 1e-5)
         colours.append((gamma * torch.stack(layers)).sum(0))
         masks.append(torch.stack(covers).sum(0).clamp(max=1))
-    return Foreground(torch.stack(colours), torch.stack(masks))
+    return Sprite(torch.stack(colours), torch.stack(masks))
 
 
 def test_the_renderer_agrees_with_a_canvas_per_object() -> None:
@@ -91,7 +91,7 @@ def test_the_dead_and_the_absent_draw_nothing(field: str) -> None:
     torch.testing.assert_close(one.colour, other.colour, rtol=0, atol=1e-5)
     nothing = draw(replace(objects, **{field: torch.zeros(2, 6, 1)}), sprite, FRAME)
     assert not nothing.mask.any()
-    assert not compose(nothing, None).any()
+    assert not compose(nothing, None).image.any()
     assert not coverage(replace(objects, **{field: torch.zeros(2, 6, 1)}), sprite, FRAME).any()
 
 
@@ -100,7 +100,7 @@ def test_a_nearer_object_hides_a_farther_one() -> None:
     near, far = (1.0, 0.2, 0.0), (0.0, 0.9, 1.0)
     for order in ([0, 1], [1, 0]):
         objects = at_depth(full(1, 2), depth[:, order])
-        picture = compose(draw(objects, plain([(near, far)[i] for i in order]), FRAME), None)
+        picture = compose(draw(objects, plain([(near, far)[i] for i in order]), FRAME), None).image
         centre = picture[0, :, FRAME[0] // 2, FRAME[1] // 2]
         torch.testing.assert_close(centre, torch.tensor(near), rtol=0, atol=0.01)
 
@@ -109,7 +109,7 @@ def test_nearness_weighs_by_the_sigmoid_of_minus_depth() -> None:
     depth = torch.tensor([[[0.3], [-1.1]]])
     weights = torch.sigmoid(-depth[0, :, 0])
     colours = torch.tensor([[1.0, 0.2, 0.0], [0.0, 0.9, 1.0]])
-    picture = compose(draw(at_depth(full(1, 2), depth), plain([(1.0, 0.2, 0.0), (0.0, 0.9, 1.0)]), FRAME), None)
+    picture = compose(draw(at_depth(full(1, 2), depth), plain([(1.0, 0.2, 0.0), (0.0, 0.9, 1.0)]), FRAME), None).image
     expected = (weights[:, None] * colours).sum(0) / weights.sum()
     torch.testing.assert_close(picture[0, :, 10, 14], expected, rtol=0, atol=1e-4)
 
@@ -133,7 +133,7 @@ def test_the_mask_never_exceeds_one() -> None:
 def test_the_background_shows_where_objects_do_not_cover() -> None:
     objects, sprite = random_objects(2, 5, FRAME), random_sprite(2, 5)
     drawn, behind = draw(objects, sprite, FRAME), torch.rand(2, 3, *FRAME)
-    picture = compose(drawn, behind)
+    picture = compose(drawn, behind).image
     open_air = (drawn.mask == 0).expand_as(picture)
     assert open_air.any()
     assert torch.equal(picture[open_air], behind[open_air])
@@ -161,7 +161,7 @@ def test_gradients_of_the_picture_are_right(monkeypatch: pytest.MonkeyPatch) -> 
         drawn = draw(state, Sprite(colour, mask), frame)
         assert drawn.mask.max() < 1
         assert drawn.mask.max() > 0.2
-        return compose(drawn, behind)
+        return compose(drawn, behind).image
 
     assert torch.autograd.gradcheck(picture, (colour, mask, where.requires_grad_(), depth, presence), atol=1e-4)
 

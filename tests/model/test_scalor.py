@@ -149,7 +149,7 @@ def test_an_object_that_shows_nothing_is_neither_born_nor_kept() -> None:
         linear(model.appearance.decoder.each).bias[-4:] -= 100  # the mask of a patch of 2 by 2, after its colours
     assert not see(model, video).objects.alive.any()
     assert not look(model, state, video[:, 2])[0].state.objects.alive.any()
-    assert not model.dream(state, model.no_past(1, video), (32, 32), 1.0, Exact())[0].objects.alive.any()
+    assert not model.prior_step(state, model.start_prior(1, video), (32, 32), 1.0, Exact())[0].objects.alive.any()
 
 
 @pytest.mark.parametrize("size", [(32, 48), (16, 64), (64, 64), (8, 8)])

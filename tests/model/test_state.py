@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, join
+from scalor.model.state import ObjectState, SceneState, end_duplicates, join
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ def tag(objects: ObjectState) -> Tensor:
     return objects.where[..., 0]
 
 
-def live(slots: int, days: list[list[Day]]) -> list[tuple[ObjectState, Roster, ObjectState, SceneState]]:
+def live(slots: int, days: list[list[Day]]) -> list[tuple[ObjectState, SceneState, ObjectState, SceneState]]:
     """Play a life; tags of proposals are numbered through, so every proposal that ever was has its own."""
     clips = len(days[0])
     objects = people(torch.zeros(clips, slots), torch.zeros(clips, slots))
-    roster = Roster.empty(clips, slots, torch.zeros(1))
+    roster = SceneState.empty(clips, slots, 13, 2, torch.zeros(1))
     history, spent = [], 1
     for day in days:
         dying = torch.tensor([d.deaths for d in day]).float()[..., None]
@@ -65,7 +65,7 @@ def live(slots: int, days: list[list[Day]]) -> list[tuple[ObjectState, Roster, O
         newborn = people(tags.float(), born)
         joined = join(objects, roster, newborn)
         history.append((objects, roster, newborn, joined))
-        objects, roster = joined.objects, joined.roster
+        objects, roster = joined.objects, joined
     return history
 
 
@@ -77,7 +77,7 @@ def test_identities_are_unique_and_never_used_again(life: tuple[int, list[list[D
         known: dict[int, float] = {}
         gone: set[int] = set()
         for _, _, _, joined in live(slots, days):
-            ids, tags = joined.roster.id[clip].tolist(), tag(joined.objects)[clip].tolist()
+            ids, tags = joined.id[clip].tolist(), tag(joined.objects)[clip].tolist()
             here = {i: t for i, t in zip(ids, tags, strict=True) if i >= 0}
             assert len(here) == sum(i >= 0 for i in ids)
             assert not gone & set(here)
@@ -92,7 +92,7 @@ def test_identities_are_unique_and_never_used_again(life: tuple[int, list[list[D
 def test_an_object_keeps_its_slot_its_identity_and_its_fields(life: tuple[int, list[list[Day]]]) -> None:
     for before, roster, _, joined in live(*life):
         stays = before.alive[..., 0] > 0
-        assert torch.equal(joined.roster.id[stays], roster.id[stays])
+        assert torch.equal(joined.id[stays], roster.id[stays])
         assert torch.equal(joined.objects.pack()[stays], before.pack()[stays])
         assert not joined.discovered[stays].any()
 
@@ -108,9 +108,9 @@ def test_births_are_seated_best_first_on_the_free_slots(life: tuple[int, list[li
             assert joined.discovered[clip].nonzero()[:, 0].tolist() == [slot for slot, _ in seated]
             for number, (slot, proposal) in enumerate(seated):
                 assert torch.equal(joined.objects.pack()[clip, slot], newborn.pack()[clip, proposal])
-                assert joined.roster.id[clip, slot] == roster.next_id[clip] + number
+                assert joined.id[clip, slot] == roster.next_id[clip] + number
             assert joined.turned_away[clip] == len(born) - len(seated)
-            assert joined.roster.next_id[clip] == roster.next_id[clip] + len(seated)
+            assert joined.next_id[clip] == roster.next_id[clip] + len(seated)
 
 
 @settings(max_examples=40, deadline=None)
@@ -118,8 +118,8 @@ def test_births_are_seated_best_first_on_the_free_slots(life: tuple[int, list[li
 def test_a_slot_has_an_identity_exactly_when_it_is_alive(life: tuple[int, list[list[Day]]]) -> None:
     slots, days = life
     for _, _, _, joined in live(slots, days):
-        assert torch.equal(joined.roster.id >= 0, joined.objects.alive[..., 0] > 0)
-        assert (joined.roster.id[joined.roster.id < 0] == -1).all()
+        assert torch.equal(joined.id >= 0, joined.objects.alive[..., 0] > 0)
+        assert (joined.id[joined.id < 0] == -1).all()
         assert (joined.objects.alive.sum((1, 2)) <= slots).all()
         assert joined.objects.alive.shape[1] == slots
 
@@ -131,7 +131,7 @@ def test_clips_of_a_batch_do_not_meet(life: tuple[int, list[list[Day]]]) -> None
     for clip in range(len(days[0])):
         alone = live(slots, [[day[clip]] for day in days])
         for (*_, one), (*_, many) in zip(alone, live(slots, days), strict=True):
-            assert torch.equal(one.roster.id[0], many.roster.id[clip])
+            assert torch.equal(one.id[0], many.id[clip])
             assert torch.equal(one.discovered[0], many.discovered[clip])
             assert one.turned_away[0] == many.turned_away[clip]
 
@@ -166,14 +166,14 @@ def test_padding_adds_empty_slots_and_the_first_give_the_objects_back() -> None:
     ids=["full", "a gap", "one clip is empty", "the first alone", "nobody"],
 )
 def test_only_slots_after_the_last_object_of_any_clip_are_left_out(ids: list[list[int]], count: int) -> None:
-    roster = Roster(torch.tensor(ids), torch.full((2,), 8))
-    objects = people(torch.rand(2, 4), (roster.id >= 0).float())
-    state = SceneState(objects, roster, torch.rand(2, 4) > 0.5, torch.zeros(2))
+    known = torch.tensor(ids)
+    objects = people(torch.rand(2, 4), (known >= 0).float())
+    state = SceneState(objects, known, torch.full((2,), 8), torch.rand(2, 4) > 0.5, torch.zeros(2))
     fewer = state.occupied()
     assert torch.equal(fewer.objects.pack(), objects.pack()[:, :count])
     assert torch.equal(fewer.discovered, state.discovered[:, :count])
-    assert torch.equal(fewer.roster.id, roster.id)  # the roster goes on knowing every slot
-    assert not (roster.id[:, count:] >= 0).any()
+    assert torch.equal(fewer.id, known)  # ids of all slots are kept
+    assert not (known[:, count:] >= 0).any()
 
 
 @settings(max_examples=40, deadline=None)
@@ -184,11 +184,11 @@ def test_births_are_seated_the_same_when_empty_slots_at_the_end_were_left_out(
     for before, roster, newborn, joined in live(*life):
         taken = (before.alive[..., 0] > 0).any(0).nonzero()[:, 0].tolist()
         again = join(before.first(max(taken, default=0) + 1), roster, newborn)
-        assert torch.equal(again.roster.id, joined.roster.id)
-        assert torch.equal(again.roster.next_id, joined.roster.next_id)
+        assert torch.equal(again.id, joined.id)
+        assert torch.equal(again.next_id, joined.next_id)
         assert torch.equal(again.discovered, joined.discovered)
         assert torch.equal(again.turned_away, joined.turned_away)
-        there = joined.roster.id >= 0
+        there = joined.id >= 0
         assert torch.equal(again.objects.pack()[there], joined.objects.pack()[there])
         assert torch.equal(again.objects.alive, joined.objects.alive)
 
@@ -196,12 +196,13 @@ def test_births_are_seated_the_same_when_empty_slots_at_the_end_were_left_out(
 def seated(ids: list[int], places: list[tuple[float, float]], looks: list[float]) -> SceneState:
     """Squares of side 8 of one plain look each, all just discovered; an id of -1 is an empty slot."""
     count = len(ids)
-    roster = Roster(torch.tensor([ids]), torch.tensor([max(ids) + 1]))
-    objects = people(torch.zeros(1, count), (roster.id >= 0).float())
+    known = torch.tensor([ids])
+    objects = people(torch.zeros(1, count), (known >= 0).float())
     where = torch.cat([torch.tensor([places]), torch.full((1, count, 2), 8.0)], -1)
     what = torch.tensor(looks)[None, :, None].expand(1, count, 3)
     latent = torch.cat([objects.z_where, what, objects.z_depth], -1)
-    return SceneState(replace(objects, where=where, latent=latent), roster, roster.id >= 0, torch.zeros(1))
+    objects = replace(objects, where=where, latent=latent)
+    return SceneState(objects, known, torch.tensor([max(ids) + 1]), known >= 0, torch.zeros(1))
 
 
 HERE, NEARBY, AWAY = (10.0, 10.0), (11.0, 10.0), (30.0, 10.0)
@@ -239,10 +240,10 @@ def test_of_two_alike_at_one_place_the_younger_ends(
 ) -> None:
     before = seated(ids, places, looks)
     after = end_duplicates(before)
-    assert after.roster.id[0].tolist() == left
+    assert after.id[0].tolist() == left
     assert (after.objects.alive[0, :, 0] > 0).tolist() == [i >= 0 for i in left]
     assert after.discovered[0].tolist() == [i >= 0 for i in left]
-    assert torch.equal(after.roster.next_id, before.roster.next_id)  # an ended identity is not used again
+    assert torch.equal(after.next_id, before.next_id)  # an ended identity is not used again
     assert torch.equal(after.objects.where, before.objects.where)
     again = end_duplicates(after)
-    assert torch.equal(again.roster.id, after.roster.id)
+    assert torch.equal(again.id, after.id)

@@ -84,7 +84,7 @@ def test_objects_are_found_as_large_as_the_ruler_says() -> None:
     cells = torch.arange(16)[None]
     z_where = torch.zeros(1, 16, 4)
     sizes = torch.linspace(0.5, 2.0, 32)
-    (view,), _ = model.look(ruled(video, sizes).time_first(), model.no_memory(1, (32, 32), video.image))
+    (view,), _ = model.encode(ruled(video, sizes).time_first(), model.start_encoder(1, (32, 32), video.image))
     flat = model.discovery.place(z_where, cells, 4, None)
     grown = model.discovery.place(z_where, cells, 4, view.ruler)
     assert torch.equal(grown[..., :2], flat[..., :2])
@@ -125,7 +125,7 @@ def test_the_encoder_sees_what_differs_from_the_scene_and_colours_around_zero() 
     model, seen = still_model(), []
     model.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     video = before(torch.rand(3, 32, 32))
-    model.look(video.time_first(), model.no_memory(1, (32, 32), video.image))
+    model.encode(video.time_first(), model.start_encoder(1, (32, 32), video.image))
     colours, scene, _ = parts(video[0])
     torch.testing.assert_close(seen[0][:, 0, :3], colours - scene)
     torch.testing.assert_close(seen[0][:, 0, 3:6], colours - 0.5)

@@ -60,24 +60,24 @@ def test_a_dead_slot_influences_nothing(changes: dict[str, Any], estimator: Esti
             torch.manual_seed(1)
             again, explained_again = look(model, disturbed_state, image, estimator)
             state, disturbed_state = seen.state, again.state
-            one, two = explained.painting, explained_again.painting
+            one, two = explained.rendering, explained_again.rendering
             # Up to rounding, of which some processors make 1e-5 here.
-            torch.testing.assert_close(two.picture, one.picture, rtol=0, atol=1e-4)
+            torch.testing.assert_close(two.image, one.image, rtol=0, atol=1e-4)
             torch.testing.assert_close(two.foreground, one.foreground, rtol=0, atol=1e-4)
             for name in ("terms", "activity"):
                 record, other_record = getattr(explained, name), getattr(explained_again, name)
                 torch.testing.assert_close(other_record.to_dict(), record.to_dict(), rtol=1e-5, atol=1e-3)
-            assert torch.equal(disturbed_state.roster.id, state.roster.id)
+            assert torch.equal(disturbed_state.id, state.id)
             live = state.objects.alive[..., 0] == 1
             torch.testing.assert_close(
                 disturbed_state.objects.pack()[live], state.objects.pack()[live], rtol=0, atol=1e-4
             )
         torch.manual_seed(2)
-        past = model.no_past(2, video)
-        *_, dreamt = model.dream(state, past, (32, 32), 0.3, estimator)
+        past = model.start_prior(2, video)
+        *_, dreamt = model.prior_step(state, past, (32, 32), 0.3, estimator)
         torch.manual_seed(2)
-        *_, dreamt_again = model.dream(disturbed_state, past, (32, 32), 0.3, estimator)
-    torch.testing.assert_close(dreamt_again.picture, dreamt.picture, rtol=0, atol=1e-4)
+        *_, dreamt_again = model.prior_step(disturbed_state, past, (32, 32), 0.3, estimator)
+    torch.testing.assert_close(dreamt_again.image, dreamt.image, rtol=0, atol=1e-4)
 
 
 @each(VARIANTS)
@@ -85,22 +85,22 @@ def test_a_dead_slot_influences_nothing(changes: dict[str, Any], estimator: Esti
 def test_leaving_out_what_is_empty_changes_no_object(changes: dict[str, Any], slots: int) -> None:
     """`spare_below` saves work: births, deaths, identities and the live objects' fields are those of the whole."""
     model, video = tiny_model(slots=slots, **changes), squares(8, clips=3)
-    views, _ = model.look(Observation(video.transpose(0, 1)), model.no_memory(3, (32, 32), video))
+    views, _ = model.encode(Observation(video.transpose(0, 1)), model.start_encoder(3, (32, 32), video))
     state = model.start(3, video)
     left_out = died = born = 0
     with torch.no_grad():
         for view in views:
             seen, again = (
-                model.follow(state, view, Mode()),
-                model.follow(state, view, Mode(), spare_below=model.config.birth_presence),
+                model.posterior_step(state, view, Mode()),
+                model.posterior_step(state, view, Mode(), spare_below=model.config.birth_presence),
             )
             whole, spared = seen.state, again.state
             left_out += seen.shown.where.shape[1] - again.shown.where.shape[1]
-            died += int(((state.roster.id >= 0) & (whole.roster.id != state.roster.id)).sum())
+            died += int(((state.id >= 0) & (whole.id != state.id)).sum())
             born += int(whole.discovered.sum())
             state = spared
             for name in ("id", "next_id"):
-                assert torch.equal(getattr(spared.roster, name), getattr(whole.roster, name))
+                assert torch.equal(getattr(spared, name), getattr(whole, name))
             assert torch.equal(spared.discovered, whole.discovered)
             assert torch.equal(spared.turned_away, whole.turned_away)
             assert torch.equal(spared.objects.alive, whole.objects.alive)
@@ -148,12 +148,12 @@ def test_what_has_next_to_no_presence_may_be_left_out_of_the_bound(changes: dict
     """Values and gradients stay as they are up to rounding, and there is less to compute."""
     model, video = tiny_model(slots=20, **changes), squares(5, clips=2)
     results = []
-    for follow in (model.follow, partial(model.follow, spare_below=1e-6)):
+    for follow in (model.posterior_step, partial(model.posterior_step, spare_below=1e-6)):
         model.zero_grad()
-        explained = model.elbo(Observation(video), Sharp(), follow=follow)
+        explained = model.elbo(Observation(video), Sharp(), step=follow)
         explained.terms.elbo.mean().backward()
         gradients = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
-        widths = sum(one.shown.where.shape[1] for one in explained.seen)
+        widths = sum(one.shown.where.shape[1] for one in explained.steps)
         results.append((explained.terms.to_dict(), explained.activity.to_dict(), gradients, widths))
     (terms, activity, gradients, whole), (*records, spared_gradients, spared) = results
     assert spared < whole
@@ -173,7 +173,7 @@ def test_detaching_a_state_changes_no_value(changes: dict[str, Any]) -> None:
     again = state.detach()
     assert again.fresh == state.fresh
     assert torch.equal(again.objects.pack(), state.objects.pack())
-    assert torch.equal(again.roster.id, state.roster.id)
+    assert torch.equal(again.id, state.id)
 
 
 @each(SHAPES)

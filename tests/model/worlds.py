@@ -1,7 +1,7 @@
 """Tiny models that find and lose objects without any training, and scenes for them to look at."""
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.data.observation import Observation
-from scalor.model.decoders import Sprite
 from scalor.model.elbo import ElboResult, explain
+from scalor.model.glimpses import Sprite
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, SceneState
-from scalor.model.world import PosteriorStep
+from scalor.model.time_step import PosteriorStep
 from scalor.nn.distributions import Estimator, Mode
+from scalor.nn.records import tensors
 from scalor.tracks import Tracks
 from tests.layers import linear
 
@@ -155,8 +156,7 @@ def see(model: SCALOR, video: Tensor) -> SceneState:
 
 def numbers(state: SceneState) -> int:
     """How many numbers a state holds."""
-    tensors = [getattr(record, f.name) for record in (state.objects, state.roster) for f in fields(record)]
-    return sum(t.numel() for t in [*tensors, state.discovered, state.turned_away])
+    return sum(tensor.numel() for tensor in tensors(state))
 
 
 def assert_same_tracks(one: Tracks, other: Tracks, tolerance: float = 1e-2) -> None:
@@ -196,7 +196,8 @@ def look(
 ) -> tuple[PosteriorStep, ElboResult]:
     """One frame [B, 3, H, W], as if nothing were remembered but the state."""
     clips, estimator = len(image), estimator or Mode()
-    (view,), _ = model.look(Observation(image[None]), model.no_memory(clips, (image.shape[-2], image.shape[-1]), image))
-    seen = model.follow(state, view, estimator)
-    past = model.no_past(clips, image)
+    memory = model.start_encoder(clips, (image.shape[-2], image.shape[-1]), image)
+    (view,), _ = model.encode(Observation(image[None]), memory)
+    seen = model.posterior_step(state, view, estimator)
+    past = model.start_prior(clips, image)
     return seen, explain(model, Observation(image[None]), [seen], past, estimator, PRESENCE_PRIOR)

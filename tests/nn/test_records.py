@@ -7,7 +7,7 @@ from torch import Tensor
 
 from scalor.data.observation import Observation
 from scalor.nn.distributions import Mode, Normal
-from scalor.nn.records import together
+from scalor.nn.records import concatenate
 from tests.model.worlds import squares, tiny_model
 
 
@@ -41,7 +41,7 @@ def leaves(record: object) -> list[Tensor]:
 
 def test_records_put_together_come_apart_again() -> None:
     frames = records(frames=3, clips=4)
-    whole = together(frames)
+    whole = concatenate(frames)
     assert type(whole) is Record
     assert type(whole.inner) is Inner
     assert type(whole.inner.normal) is Normal
@@ -54,25 +54,25 @@ def test_records_put_together_come_apart_again() -> None:
 
 def test_one_record_together_is_itself() -> None:
     (frame,) = records(frames=1, clips=2)
-    for part, leaf in zip(leaves(together([frame])), leaves(frame), strict=True):
+    for part, leaf in zip(leaves(concatenate([frame])), leaves(frame), strict=True):
         assert torch.equal(part, leaf)
 
 
 def test_gradients_go_back_to_the_frame_they_came_from() -> None:
     frames = [torch.zeros(2, 3, requires_grad=True) for _ in range(3)]
-    gradients = torch.autograd.grad(together(frames).unflatten(0, (3, 2))[1].sum(), frames)
+    gradients = torch.autograd.grad(concatenate(frames).unflatten(0, (3, 2))[1].sum(), frames)
     assert [float(gradient.sum()) for gradient in gradients] == [0, 6, 0]
 
 
 def test_what_a_model_saw_comes_apart_again() -> None:
     model, video = tiny_model(), squares(4, clips=2)
     with torch.no_grad():
-        seen = model.elbo(Observation(video), Mode()).seen
-    later = [one.following for one in seen if one.following]
+        seen = model.elbo(Observation(video), Mode()).steps
+    later = [one.propagated for one in seen if one.propagated]
     assert len(later) == 3
-    whole = together(later)
+    whole = concatenate(later)
     assert torch.equal(whole.posterior.mean.unflatten(0, (3, 2))[1], later[1].posterior.mean)
     assert torch.equal(whole.entered.newborn.unflatten(0, (3, 2))[2], later[2].entered.newborn)
     proposals = [one.proposals for one in seen[1:]]
     for t, one in enumerate(proposals):
-        assert torch.equal(together(proposals).cells.unflatten(0, (3, 2))[t], one.cells)
+        assert torch.equal(concatenate(proposals).cells.unflatten(0, (3, 2))[t], one.cells)

@@ -309,7 +309,7 @@ def test_every_captured_frame_is_a_plain_step_from_where_the_graph_stood(clips: 
                 torch.testing.assert_close(part, other, rtol=0, atol=1e-4)
             kept.append(seen)
             expected.append(sighting)
-            ids |= set(after.state.roster.id.flatten().tolist())
+            ids |= set(after[0].id.flatten().tolist())
         for seen, sighting in zip(kept, expected, strict=True):  # what was handed out has not changed since
             assert torch.equal(seen.id, sighting.id)
             torch.testing.assert_close(seen.box, sighting.box, rtol=0, atol=1e-3)

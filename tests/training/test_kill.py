@@ -53,7 +53,7 @@ def start(folder: Path, *what: Any) -> subprocess.Popen[str]:
     """Each process goes on from whatever the one before has left, the first from nothing."""
     # TensorBoard is not needed here, and to import it takes as long as the whole training. Masks start as in all tests.
     quick = "import sys; sys.modules['torch.utils.tensorboard'] = None; import scalor.cli.main as m"
-    shown = "from scalor.model import decoders; decoders.INITIAL_MASK_SHIFT = 0.0; sys.exit(m.main())"
+    shown = "from scalor.model import glimpses; glimpses.INITIAL_MASK_SHIFT = 0.0; sys.exit(m.main())"
     return subprocess.Popen(
         [sys.executable, "-c", f"{quick}; {shown}", *words(folder, *what), "--resume"],
         stdout=subprocess.PIPE,

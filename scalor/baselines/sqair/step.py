@@ -10,7 +10,7 @@ from scalor.baselines.sqair.discovery import Discovery
 from scalor.baselines.sqair.propagation import Propagation, Transition, each_slot
 from scalor.baselines.sqair.sampling import Sampler, has_room, stopping_log_prob
 from scalor.baselines.sqair.state import Candidates, Costs, DiscoveryPrior, EncodedFrame, ObjectState, StepResult
-from scalor.model.encoders import shrinking_stack
+from scalor.model.image_encoder import shrinking_stack
 from scalor.nn.distributions import Normal, log_prob_bernoulli, logit
 from scalor.nn.interface import Tracker
 

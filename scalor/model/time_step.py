@@ -1,11 +1,11 @@
-"""One time step of SCALOR: `follow` infers a frame with the posterior, `dream` samples a frame from the prior.
+"""One time step of SCALOR: `posterior_step` infers a frame, `prior_step` samples the next one.
 
 The paper writes one step of the generative process (Section 3.1) as propagation, discovery, background transition and
 rendering; the posterior (Section 3.2) has the same order.
 
-Little has to run frame by frame: `follow` only propagates and discovers objects. Rendering, the background, the priors
-and the KL terms are computed for all frames together after the loop over time (`scalor.model.elbo`). Tracking does not
-compute them at all.
+Little has to run frame by frame: `posterior_step` only propagates and discovers objects. Rendering, the background, the
+priors and the KL terms are computed for all frames together after the loop over time (`scalor.model.elbo`). Tracking
+does not compute them at all.
 
 Letters: B clips, T frames, K slots, D proposals, G = Gh by Gw cells, F feature channels, H by W pixels, P glimpse side,
 C channels of the image as the networks see it (3; with `config.still` 6).
@@ -20,20 +20,19 @@ from torch import Tensor, nn
 
 from scalor.config import ModelConfig
 from scalor.data.observation import Observation
-from scalor.model.appearance import Appearance
 from scalor.model.background import Background, BackgroundMemory
-from scalor.model.decoders import Sprite
-from scalor.model.discovery import Discovered, Discovery, Proposals
-from scalor.model.encoders import ImageEncoder, Memory
+from scalor.model.discovery import Discovery, Proposals
 from scalor.model.geometry import Ruler
-from scalor.model.propagation import PriorInput, Propagated, Propagation, PropagationPosterior
-from scalor.model.rendering import RenderInput, compose, coverage, draw, render_input
-from scalor.model.state import ObjectState, Roster, SceneState, end_duplicates, join
+from scalor.model.glimpses import Appearance, Sprite
+from scalor.model.image_encoder import EncoderMemory, ImageEncoder
+from scalor.model.propagation import PriorInput, Propagation, PropagationPosterior
+from scalor.model.rendering import Rendering, RenderInput, compose, coverage, draw, render_input
+from scalor.model.state import ObjectState, SceneState, end_duplicates, join
 from scalor.nn.distributions import Estimator, Normal
 
 
-class View(NamedTuple):
-    """The part of the posterior's input for one frame that does not depend on the objects."""
+class FrameFeatures(NamedTuple):
+    """What the posterior sees of one frame; it does not depend on the objects."""
 
     image: Float[Tensor, "B C H W"]
     """Colours in [0, 1]. With `config.still`: colours minus the background, then colours minus 0.5."""
@@ -48,8 +47,8 @@ class View(NamedTuple):
 class PosteriorStep(NamedTuple):
     """Result of the posterior for one frame: all that rendering and the KL terms need later."""
 
-    following: PropagationPosterior | None
-    """The propagated objects; None in the first frame."""
+    propagated: PropagationPosterior | None
+    """None in the first frame, which has no objects to propagate."""
     proposals: Proposals
     shown: RenderInput
     """Objects to render: the propagated ones, then the proposals."""
@@ -75,13 +74,6 @@ class PriorState(NamedTuple):
     """Size of objects at each row; None without `config.still` and before the first frame."""
 
 
-class GeneratedFrame(NamedTuple):
-    """A frame sampled from the prior."""
-
-    picture: Float[Tensor, "B 3 H W"]
-    background: Float[Tensor, "B 3 H W"] | None
-
-
 class World(nn.Module):
     """The networks of SCALOR, and its time step with the posterior and with the prior."""
 
@@ -97,25 +89,21 @@ class World(nn.Module):
     def start(self, clips: int, like: Tensor) -> SceneState:
         """Return the state before the first frame, on the device of `like`."""
         config = self.config
-        return SceneState(
-            ObjectState.empty(clips, config.slots, config.latents, config.tracker_dim, like),
-            Roster.empty(clips, config.slots, like),
-            torch.zeros(clips, config.slots, device=like.device, dtype=torch.bool),
-            torch.zeros(clips, device=like.device),
-            fresh=True,
-        )
+        return SceneState.empty(clips, config.slots, config.latents, config.tracker_dim, like)
 
-    def no_memory(self, clips: int, frame: tuple[int, int], like: Tensor) -> Memory:
+    def start_encoder(self, clips: int, frame: tuple[int, int], like: Tensor) -> EncoderMemory:
         """Return the memory of the image encoder before the first frame."""
         return self.encoder.empty(clips, self.grid(frame), like)
 
-    def no_past(self, clips: int, like: Tensor) -> PriorState:
+    def start_prior(self, clips: int, like: Tensor) -> PriorState:
         """Return the state of the priors before the first frame."""
         background = self.background.empty(clips, like) if self.background else None
         return PriorState(self.propagation.prior.empty(clips, self.config.slots, like), background)
 
-    def look(self, video: Observation, memory: Memory, cut_gradients: bool = False) -> tuple[list[View], Memory]:
-        """Compute the part of the posterior's input that does not depend on objects, for T frames together.
+    def encode(
+        self, video: Observation, memory: EncoderMemory, cut_gradients: bool = False
+    ) -> tuple[list[FrameFeatures], EncoderMemory]:
+        """Compute the image features of T frames together.
 
         Parameters
         ----------
@@ -128,8 +116,8 @@ class World(nn.Module):
 
         Returns
         -------
-        tuple[list[View], Memory]
-            One view for each frame, and the memory after the last one.
+        tuple[list[FrameFeatures], EncoderMemory]
+            The features of each frame, and the memory after the last one.
         """
         frames = video.image
         rulers: Sequence[Tensor | None] = [None] * len(video) if video.ruler is None else video.ruler.unbind()
@@ -138,10 +126,10 @@ class World(nn.Module):
             frames = torch.cat([frames - video.still, frames - 0.5], 2)
         features, memory = self.encoder(frames, memory, cut_gradients)
         cells = self.discovery.prepare(features)
-        return [View(*view) for view in zip(frames, features, cells, rulers, strict=True)], memory
+        return [FrameFeatures(*frame) for frame in zip(frames, features, cells, rulers, strict=True)], memory
 
-    def follow(
-        self, state: SceneState, view: View, estimator: Estimator, spare_below: float | None = None
+    def posterior_step(
+        self, state: SceneState, seen: FrameFeatures, estimator: Estimator, spare_below: float | None = None
     ) -> PosteriorStep:
         """Infer one frame with the posterior: propagate objects, discover new ones, put them into free slots.
 
@@ -149,8 +137,8 @@ class World(nn.Module):
         ----------
         state
             The state after the previous frame.
-        view
-            The frame, from `look`.
+        seen
+            The frame, from `encode`.
         estimator
             How latents are drawn.
         spare_below
@@ -159,35 +147,34 @@ class World(nn.Module):
         """
         if spare_below is not None:
             state = state.occupied()
-        image = view.image
+        image, ruler = seen.image, seen.ruler
         frame = (image.shape[-2], image.shape[-1])
-        propagated: Propagated | None = None
+        kept, known, q_propagation = state.objects, None, None
         if state.fresh:
             explained = torch.zeros_like(image[:, :1])
         else:
-            propagated = self.propagation(state, view.features, image, self.appearance, estimator, view.ruler)
+            kept, sprite, q_propagation = self.propagation(
+                state, seen.features, image, self.appearance, estimator, ruler
+            )
+            known = (kept, sprite)
             with torch.no_grad():
-                explained = coverage(render_input(propagated.objects, propagated.sprite), frame)
+                explained = coverage(render_input(*known), frame)
         count = self.proposal_count(state, frame)
-        discovered: Discovered = self.discovery(
-            view.cells, explained, image, self.appearance, count, estimator, spare_below, view.ruler
+        newborn, sprite, proposals = self.discovery(
+            seen.cells, explained, image, self.appearance, count, estimator, spare_below, ruler
         )
         noise = image.new_zeros(len(image), self.config.background_dim if self.background else 0)
         return PosteriorStep(
-            propagated.following if propagated else None,
-            discovered.proposals,
-            self.show(
-                (propagated.objects, propagated.sprite) if propagated else None,
-                (discovered.objects, discovered.sprite),
-                state.objects.alive,
-            ),
-            self.seat(state, propagated.objects if propagated else state.objects, discovered.objects),
+            q_propagation,
+            proposals,
+            self.objects_to_render(known, (newborn, sprite), state.objects.alive),
+            self.fill_slots(state, kept, newborn),
             estimator.normal(Normal.standard(noise)),
         )
 
-    def dream(
+    def prior_step(
         self, state: SceneState, past: PriorState, frame: tuple[int, int], discovery_rate: float, estimator: Estimator
-    ) -> tuple[SceneState, PriorState, GeneratedFrame]:
+    ) -> tuple[SceneState, PriorState, Rendering]:
         """Sample the next frame from the prior.
 
         Parameters
@@ -203,16 +190,16 @@ class World(nn.Module):
 
         Returns
         -------
-        tuple[SceneState, PriorState, GeneratedFrame]
+        tuple[SceneState, PriorState, Rendering]
             The states after the new frame, and the frame.
         """
         propagated, memory = None, past.objects
         if not state.fresh:
             entered = PriorInput.of(state)
             (known,), memory = self.propagation.prior.remember([entered], past.objects)
-            transition = self.propagation.prior(known, entered.last)
-            propagated = self.propagation.imagine(
-                state.objects, transition, frame, self.appearance, estimator, past.ruler
+            p_presence, p_latents = self.propagation.prior(known, entered.last)
+            propagated = self.propagation.sample(
+                state.objects, p_presence, p_latents, frame, self.appearance, estimator, past.ruler
             )
         explained = (
             coverage(render_input(*propagated), frame)
@@ -220,17 +207,13 @@ class World(nn.Module):
             else torch.zeros(len(past.objects), 1, *frame, device=past.objects.device)
         )
         count = self.proposal_count(state, frame)
-        discovered = self.discovery.imagine(explained, self.appearance, count, discovery_rate, past.ruler)
-        foreground = draw(self.show(propagated, discovered, state.objects.alive), frame)
+        discovered = self.discovery.sample(explained, self.appearance, count, discovery_rate, past.ruler)
+        foreground = draw(self.objects_to_render(propagated, discovered, state.objects.alive), frame)
         background, behind = past.still, None
         if self.background and past.background:
-            background, behind = self.background.dream(past.background, frame, estimator)
-        after = self.seat(state, propagated[0] if propagated else state.objects, discovered[0])
-        return (
-            after,
-            PriorState(memory, behind, past.still, past.ruler),
-            GeneratedFrame(compose(foreground, background), background),
-        )
+            background, behind = self.background.sample(past.background, frame, estimator)
+        after = self.fill_slots(state, propagated[0] if propagated else state.objects, discovered[0])
+        return after, PriorState(memory, behind, past.still, past.ruler), compose(foreground, background)
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         """Return the largest number of normal and of uniform random numbers that a clip needs for one frame."""
@@ -238,9 +221,9 @@ class World(nn.Module):
         background = config.background_dim if self.background else 0
         return (config.slots + config.proposals) * config.latents + background, config.slots + rows * columns
 
-    def seat(self, state: SceneState, kept: ObjectState, newborn: ObjectState) -> SceneState:
+    def fill_slots(self, state: SceneState, kept: ObjectState, newborn: ObjectState) -> SceneState:
         """Put newborn objects into free slots and, with `config.end_duplicates`, end duplicates."""
-        after = join(kept, state.roster, newborn)
+        after = join(kept, state, newborn)
         return end_duplicates(after) if self.config.end_duplicates else after
 
     def proposal_count(self, state: SceneState, frame: tuple[int, int]) -> int:
@@ -251,7 +234,7 @@ class World(nn.Module):
         rows, columns = self.grid(frame)
         return min(self.config.slots if state.fresh else self.config.proposals, rows * columns)
 
-    def show(
+    def objects_to_render(
         self,
         propagated: tuple[ObjectState, Sprite] | None,
         discovered: tuple[ObjectState, Sprite],

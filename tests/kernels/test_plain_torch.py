@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from scalor.kernels.reference import crop_local, crop_matmul, paste_local, paste_matmul, paste_window
+from scalor.kernels.plain_torch import crop_local, crop_matmul, paste_local, paste_matmul, paste_window
 from tests.kernels.boxes import all_kinds, sized
 
 FRAMES = [(16, 16), (9, 23), (31, 12), (1, 7)]

@@ -1,11 +1,11 @@
-"""Image encoder with a ConvLSTM, and glimpse encoder (paper: Algorithms 1 and 2, feature encoding).
+"""Image encoder with a ConvLSTM (paper: Algorithms 1 and 2, feature encoding).
 
 The number of convolutional layers is computed from the size of a cell. No weight depends on the size of the frame, only
-on the sizes of a cell and a glimpse. Neither encoder gets an absolute position: if the scene moves by whole cells, its
-features move by the same number of cells. There are no normalisation layers: they made steps slower and did not improve
+on the size of a cell. The encoder gets no absolute position: if the scene moves by whole cells, its features move by
+the same number of cells. There are no normalisation layers: they made steps slower and did not improve
 results (docs/log.md).
 
-Letters: B clips, T frames, F feature channels, Gh by Gw cells, P glimpse side.
+Letters: B clips, T frames, F feature channels, Gh by Gw cells.
 """
 
 from typing import NamedTuple
@@ -14,11 +14,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import celu
-
-PATCHES = 4
-"""Number of patches along each side of a glimpse."""
-PATCH_FEATURES = 64
-"""Features per patch of a glimpse."""
 
 
 def prime_factors(number: int) -> list[int]:
@@ -56,7 +51,7 @@ def shrinking_stack(channels: int, widths: tuple[int, ...], cell: tuple[int, int
     return nn.Sequential(*layers, nn.Conv2d(channels, widths[-1], 3, padding=1), nn.CELU())
 
 
-class Memory(NamedTuple):
+class EncoderMemory(NamedTuple):
     """Hidden and cell state of the ConvLSTM. Without a ConvLSTM both have no channels."""
 
     hidden: Float[Tensor, "B F Gh Gw"]
@@ -80,14 +75,14 @@ class ImageEncoder(nn.Module):
         self.enter = nn.Conv2d(features, 4 * features, 3, padding=1)
         self.step = MemoryCell(features)
 
-    def empty(self, clips: int, grid: tuple[int, int], like: Tensor) -> Memory:
+    def empty(self, clips: int, grid: tuple[int, int], like: Tensor) -> EncoderMemory:
         """Return the memory before the first frame, on the device of `like`; `grid` is (Gh, Gw)."""
         zeros = torch.zeros(clips, self.features, *grid, device=like.device, dtype=torch.float32)
-        return Memory(zeros, zeros)  # no channels without a ConvLSTM
+        return EncoderMemory(zeros, zeros)  # no channels without a ConvLSTM
 
     def forward(
-        self, frames: Float[Tensor, "T B C H W"], memory: Memory, cut_gradients: bool = False
-    ) -> tuple[Float[Tensor, "T B F Gh Gw"], Memory]:
+        self, frames: Float[Tensor, "T B C H W"], memory: EncoderMemory, cut_gradients: bool = False
+    ) -> tuple[Float[Tensor, "T B F Gh Gw"], EncoderMemory]:
         """Return the features of T frames and the memory after the last one.
 
         The convolutions process all frames together; only the ConvLSTM runs frame by frame. With `cut_gradients` no
@@ -102,7 +97,7 @@ class ImageEncoder(nn.Module):
             memory = self.step(one, memory)
             shown.append(memory.hidden)
             if cut_gradients:
-                memory = Memory(memory.hidden.detach(), memory.cell.detach())
+                memory = EncoderMemory(memory.hidden.detach(), memory.cell.detach())
         return torch.stack(shown), memory
 
 
@@ -125,29 +120,7 @@ class MemoryCell(nn.Module):
         super().__init__()
         self.remember = nn.Conv2d(features, 4 * features, 3, padding=1, bias=False)
 
-    def forward(self, entered: Float[Tensor, "B gates Gh Gw"], memory: Memory) -> Memory:
+    def forward(self, entered: Float[Tensor, "B gates Gh Gw"], memory: EncoderMemory) -> EncoderMemory:
         keep, write, show, value = (entered + self.remember(memory.hidden)).float().chunk(4, 1)
         cell = (keep + 1).sigmoid() * memory.cell + write.sigmoid() * value.tanh()
-        return Memory(show.sigmoid() * cell.tanh(), cell)
-
-
-class GlimpseEncoder(nn.Module):
-    """Encoder of a glimpse into a code vector.
-
-    One layer with shared weights encodes each of 4 by 4 patches; two more layers combine the patches. All layers are
-    matrix products: on so few pixels, launching convolutions would take longer than computing them.
-    """
-
-    def __init__(self, channels: int, glimpse: int, code: int) -> None:
-        super().__init__()
-        self.patch = glimpse // PATCHES
-        self.each = nn.Sequential(nn.Linear(channels * self.patch**2, PATCH_FEATURES), nn.CELU())
-        self.all = nn.Sequential(
-            nn.Linear(PATCHES**2 * PATCH_FEATURES, 2 * code), nn.CELU(), nn.Linear(2 * code, code), nn.CELU()
-        )
-
-    def forward(self, glimpses: Float[Tensor, "B N C P P"]) -> Float[Tensor, "B N code"]:
-        split = glimpses.unflatten(-1, (PATCHES, self.patch)).unflatten(-3, (PATCHES, self.patch))
-        patches = split.permute(0, 1, 3, 5, 2, 4, 6).flatten(-3)  # [B, N, 4, 4, C * patch * patch]
-        code: Tensor = self.all(self.each(patches).flatten(2))
-        return code
+        return EncoderMemory(show.sigmoid() * cell.tanh(), cell)
