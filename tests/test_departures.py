@@ -15,6 +15,7 @@ from scalor.data.observation import Observation
 from scalor.model import glimpses, image_encoder
 from scalor.model.background import Background, BackgroundMemory
 from scalor.model.elbo import ElboResult
+from scalor.model.latents import Latents
 from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import PRESENCE_LIMIT, Mode
 from scalor.presets import PRESETS, get_preset
@@ -150,7 +151,7 @@ def test_11_z_what_is_what_is_seen_or_what_was_remembered_as_the_gate_says(gate:
         assert after.propagated is not None
         alive = before.state.objects.alive[..., 0] > 0
         remembered = before.state.objects.z_what[alive]
-        got = after.propagated.posterior.mean[..., 4:-1][alive]
+        got = Latents.unpack(after.propagated.posterior.mean).what[alive]
     apart = (got - remembered).abs().max()
     assert (apart < 1e-5) == (gate == 0)
 
@@ -174,9 +175,9 @@ def test_12_and_13_an_untrained_prior_says_that_an_object_goes_on_as_before() ->
     prior, config = model.propagation.prior, model.config
     last = torch.randn(2, 5, config.latents + 1)
     with torch.no_grad():
-        transition = prior(torch.randn(2, 5, config.prior_dim).tanh(), last)
-    assert (transition.latent.mean - last[..., :-1]).abs().mean() < 0.2
-    assert transition.presence_logits.sigmoid().min() > 0.97
+        p_presence, p_latents = prior(torch.randn(2, 5, config.prior_dim).tanh(), last)
+    assert (p_latents.mean - last[..., :-1]).abs().mean() < 0.2
+    assert p_presence.sigmoid().min() > 0.97
 
 
 @pytest.mark.parametrize("name", ["shapes-md", "grand-central", "sqair-shapes-tiny", "vrnn-shapes-tiny"])
