@@ -173,7 +173,7 @@ MUTATIONS = (
     Mutation("video/containers.py", 'stream.thread_type = "SLICE"', 'stream.thread_type = "AUTO"', "video"),
     Mutation("video/sources.py", "seconds >= self.end", "seconds > 1 + self.end", "video"),
     Mutation("cli/main.py", '{error}", file=sys.stderr)', '{error}")', "cli/test_refusals.py"),
-    Mutation("__init__.py", '    "track",\n]', "]", "test_api.py"),
+    Mutation("__init__.py", '    "track",\n    "track_to_folder",\n]', "]", "test_api.py"),
 )
 """The breakages, 60 and more."""
 

@@ -1,10 +1,13 @@
 """SCALOR: find, track, segment and forecast the objects of a video, without labels.
 
 >>> import scalor
->>> tracks = scalor.track("walkers.mp4")
->>> model = scalor.load("shapes-md")
->>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
->>> tracks.to_csv("tracks.csv")
+>>> tracks = scalor.track("walkers.mp4")  # no weights needed
+>>> run = scalor.fit("walkers.mp4", minutes=10)
+>>> model = scalor.load(run)
+>>> tracks = model.track("walkers.mp4", masks=True)
+>>> tracks.to_dataframe()
+>>> future = model.predict("walkers.mp4", seconds=1)
+>>> print(scalor.score(tracks, "gt.txt").table())
 
 Names are imported when they are first used, so `import scalor` itself is fast.
 """
@@ -13,12 +16,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalor.checkpoint import load, save
+    from scalor.checkpoint import save
     from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
     from scalor.errors import InputError
+    from scalor.evaluation.score import score
+    from scalor.fitting.fit import Fitted, fit
+    from scalor.forecast import Prediction, predict
+    from scalor.loaded import LoadedModel, load
     from scalor.model.scalor import SCALOR
     from scalor.nn.interface import Model
-    from scalor.pipeline import track
+    from scalor.pipeline import track, track_to_folder
     from scalor.presets import build, get_preset
     from scalor.tracks import Tracks, read_tracks
 
@@ -26,35 +33,49 @@ __version__ = "0.2.0"
 __all__ = [
     "SCALOR",
     "Config",
+    "Fitted",
     "InputError",
+    "LoadedModel",
     "Model",
     "ModelConfig",
+    "Prediction",
     "SceneConfig",
     "Tracks",
     "TrainConfig",
     "build",
+    "fit",
     "get_preset",
     "load",
+    "predict",
     "read_tracks",
     "save",
+    "score",
     "track",
+    "track_to_folder",
 ]
 
 MODULES = {
     "SCALOR": "scalor.model.scalor",
     "Config": "scalor.config",
+    "Fitted": "scalor.fitting.fit",
     "InputError": "scalor.errors",
+    "LoadedModel": "scalor.loaded",
     "Model": "scalor.nn.interface",
     "ModelConfig": "scalor.config",
+    "Prediction": "scalor.forecast",
     "SceneConfig": "scalor.config",
     "Tracks": "scalor.tracks",
     "TrainConfig": "scalor.config",
     "build": "scalor.presets",
+    "fit": "scalor.fitting.fit",
     "get_preset": "scalor.presets",
-    "load": "scalor.checkpoint",
+    "load": "scalor.loaded",
+    "predict": "scalor.forecast",
     "read_tracks": "scalor.tracks",
     "save": "scalor.checkpoint",
+    "score": "scalor.evaluation.score",
     "track": "scalor.pipeline",
+    "track_to_folder": "scalor.pipeline",
 }
 """The module that defines each public name."""
 

@@ -18,7 +18,7 @@ import platform
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -68,6 +68,9 @@ def unpack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         whole[name.removesuffix(SCALE)] = (rows.flatten(1) * tensors[name][:, None]).view(rows.shape)
     return whole
 
+
+StrPath: TypeAlias = str | os.PathLike[str]
+"""A path, as `open` takes it."""
 
 FORMAT = "scalor-1"
 CHECKSUM = "sha256"
@@ -197,7 +200,7 @@ def check_values(path: Path, header: dict[str, str], stored: dict[str, Tensor]) 
             )
 
 
-def find(name_or_path: str | Path) -> Path:
+def find(name_or_path: StrPath) -> Path:
     """Return the checkpoint file of a shipped name, a run folder or a path to a file."""
     path = Path(name_or_path)
     shipped = WEIGHTS / f"{path}.safetensors"
@@ -208,7 +211,7 @@ def find(name_or_path: str | Path) -> Path:
     if not path.exists():
         names = ", ".join(sorted(file.stem for file in WEIGHTS.glob("*.safetensors"))) or "none"
         raise InputError(
-            f"weights {str(name_or_path)!r} are neither shipped nor a file: shipped weights are {names}; "
+            f"weights {os.fspath(name_or_path)!r} are neither shipped nor a file: shipped weights are {names}; "
             "or give a run folder or a .safetensors file."
         )
     return path
@@ -232,13 +235,13 @@ def fill(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
     model.load_state_dict(tensors)
 
 
-def fill_from(model: Model, name_or_path: str | Path) -> None:
+def fill_from(model: Model, name_or_path: StrPath) -> None:
     """Load weights into a model of the same sizes, from a shipped name, a run folder or a file."""
     path = find(name_or_path)
     fill(model, {name: tensor.float() for name, tensor in read(path).weights.items()}, path)
 
 
-def copy_weights(name_or_path: str | Path, path: Path, config: Config[SystemConfig]) -> None:
+def copy_weights(name_or_path: StrPath, path: Path, config: Config[SystemConfig]) -> None:
     """Write the weights of a shipped name, a run folder or a file to a new checkpoint with another config.
 
     The weights must fit that config. The provenance is kept.
@@ -285,8 +288,8 @@ def save_packed(weights: str | Path, path: str | Path) -> None:
     write(Path(path), pack(found.weights), found.config, {**found.provenance, **missing})
 
 
-def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Any:
-    """Load a trained model.
+def load(name_or_path: StrPath, device: str | torch.device = "cpu", slots: int | None = None) -> Model:
+    """Load a trained model of any system; see `scalor.load`, which adds methods for whole videos.
 
     Parameters
     ----------
@@ -296,49 +299,41 @@ def load(name_or_path: str | Path, device: str | torch.device = "cpu", slots: in
         Where to put the model: `cpu`, `cuda`, `cuda:1`, or `auto` (the GPU if there is one, otherwise the CPU).
     slots : int, optional
         The largest number of objects tracked at once. No weight depends on it. Default: as in training.
-
-    Returns
-    -------
-    Model
-        The model in evaluation mode: a `SCALOR`, or a model of the system that the weights belong to.
-
-    Raises
-    ------
-    InputError
-        If the weights are not found or cannot be read, if the device is not available, or if `slots` is given for a
-        system that has none.
-
-    Examples
-    --------
-    >>> model = scalor.load("shapes-md")
-    >>> tracks = model.track(frames)  # [T, 3, H, W] in [0, 1]
-    >>> model = scalor.load("runs/mine", device="auto", slots=64)
     """
     path = find(name_or_path)
     checkpoint = read(path)
     config = checkpoint.config.model
     if slots is not None:
-        if not hasattr(config, "slots"):
-            raise InputError(f"slots is {slots}: weights {name_or_path} are of a {config.system}, which has none.")
-        config = replace(config, slots=slots)
+        config = with_slots(config, slots, name_or_path)
     model = systems.build(config)
     model.run = replace(checkpoint.config, model=config)
     fill(model, {name: tensor.float() for name, tensor in checkpoint.weights.items()}, path)
     return model.to(pick_device(device)).eval()
 
 
-def load_tracker(name_or_path: str | Path, device: str | torch.device = "cpu", slots: int | None = None) -> Tracker:
+def load_tracker(name_or_path: StrPath, device: str | torch.device = "cpu", slots: int | None = None) -> Tracker:
     """Load a trained model that tracks objects; see `load` for the parameters.
 
     Raise InputError for weights of a system that has no objects.
     """
-    model = load(name_or_path, device, slots)
+    return as_tracker(load(name_or_path, device, slots), name_or_path)
+
+
+def as_tracker(model: Model, name: object) -> Tracker:
+    """Return a model that tracks objects, or raise InputError if its system has no objects. `name` is for the error."""
     if not isinstance(model, Tracker):
         raise InputError(
-            f"weights {name_or_path} are of a {model.config.system}, which sees frames and no objects: give weights "
+            f"weights {name} are of a {model.config.system}, which sees frames and no objects: give weights "
             "of a system that tracks, such as shapes-md."
         )
     return model
+
+
+def with_slots(config: Any, slots: int, name: object) -> Any:
+    """Return the settings of a system with another number of slots. `name` is that of the weights, for the error."""
+    if not hasattr(config, "slots"):
+        raise InputError(f"slots is {slots}: weights {name} are of a {config.system}, which has none.")
+    return replace(config, slots=slots)
 
 
 def pick_device(name: str | torch.device) -> torch.device:

@@ -4,47 +4,66 @@
 
 Track a video and write all files that the command `scalor track` writes:
 
->>> view = look_at(open_video("ants.mp4", Selection(region=(0, 0, 640, 480))))
->>> with ResultFolder("tracked", view.video.full_size, view.video.fps) as results:
-...     health = track_video(load_for(view, "any"), view, results)
+>>> found = track_to_folder("ants.mp4", "tracked", region=(0, 0, 640, 480))
+>>> found.health.verdict, found.summary.objects
 """
 
 import sys
-from dataclasses import replace
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
-from scalor import checkpoint
+from scalor.checkpoint import StrPath
 from scalor.config import FPS
 from scalor.health import Health
-from scalor.model.scalor import SCALOR
-from scalor.nn.interface import Tracker
-from scalor.outputs import ResultFolder
+from scalor.nn.interface import Model
+from scalor.outputs import ResultFolder, Summary
+from scalor.provenance import provenance_of
+from scalor.tracker_choice import TrackerChoice, load_for
 from scalor.tracking.follow import Streaming, follow, monitor_for
-from scalor.tracking.view import VideoView, is_universal, look_at, slots_for
+from scalor.tracking.view import VideoView, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video.reading import open_video
 from scalor.video.sources import Selection
 
-SLOTS_PER_PROPOSAL = 3
-"""Slots per proposal of universal weights: slots / SLOTS_PER_PROPOSAL objects or more may appear in a frame after the
-first."""
+__all__ = ["TrackedVideo", "camera_state", "load_for", "track", "track_to_folder", "track_video"]
+
+
+@dataclass(frozen=True)
+class TrackedVideo:
+    """A video that was tracked into a folder."""
+
+    summary: Summary
+    """The files, and what they hold."""
+    view: VideoView
+    """The video, and what was measured in it before tracking."""
+    health: Health | None
+    """How far the tracks can be trusted; None if the video has no background to compare with."""
+    seconds: float
+    """Time of the tracking, without the survey before it."""
 
 
 def track(
     video: str | Path | ArrayLike,
-    weights: str | Path = "any",
+    weights: StrPath | Model = "any",
     region: tuple[int, int, int, int] | None = None,
     start: float | None = None,
     end: float | None = None,
     stride: int | None = None,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     quiet: bool = False,
     fps: float = FPS,
+    *,
+    masks: bool = False,
+    raw: bool = False,
+    slots: int | None = None,
+    object_size: tuple[float, float] | None = None,
 ) -> Tracks:
     """Track every object of a video, as the command `scalor track` does.
 
@@ -53,9 +72,9 @@ def track(
     video : str, Path or array
         A video file, a folder or pattern of images, a TIFF stack, a .npy or .npz file, or an array or CPU tensor:
         uint8, or floats in [0, 1], of shape [T, H, W, 3] or [T, 3, H, W].
-    weights : str or Path, default "any"
-        A shipped name, a run folder or a checkpoint file. The default weights are universal: they need no training on
-        the video.
+    weights : str, Path or Model, default "any"
+        A shipped name, a run folder, a checkpoint file, a loaded model, or the name of a classical tracker, such as
+        "classical-motion". The default weights are universal: they need no training on the video.
     region : tuple of int, optional
         x0, y0, x1, y1 of the part of the picture to track in, in pixels; x1 and y1 are the first ones outside. Default:
         the whole picture.
@@ -64,11 +83,20 @@ def track(
     stride : int, optional
         Track every n-th frame. Default: the stride of the weights' training scenes.
     device : str, default "auto"
-        `cpu`, `cuda`, `cuda:1`, or `auto` (the GPU if there is one, otherwise the CPU).
+        `cpu`, `cuda`, `cuda:1`, or `auto` (the GPU if there is one, otherwise the CPU). A loaded model stays where it
+        is.
     quiet : bool, default False
         Hide the progress bar.
     fps : float, default 10
         Frames per second of images and arrays, which hold no times.
+    masks : bool, default False
+        Also return the visible mask of every object, one picture of booleans per row.
+    raw : bool, default False
+        Skip post-processing: the model's own boxes and ids.
+    slots : int, optional
+        The largest number of objects at once. Default: chosen by what the video shows.
+    object_size : tuple of float, optional
+        Typical height and width of an object, pixels of the video. Default: measured.
 
     Returns
     -------
@@ -76,36 +104,80 @@ def track(
         One row per object and frame. `frame` counts the frames of the video from 0, and boxes are in pixels of the
         video.
 
+    Raises
+    ------
+    InputError
+        If the video or the weights cannot be read, or if parameters exclude each other.
+
     Examples
     --------
     >>> tracks = scalor.track("ants.mp4")
     >>> tracks = scalor.track("ants.mp4", weights="runs/ants", start=60, end=120)
     """
-    config = checkpoint.read(checkpoint.find(weights)).config
-    opened = open_video(video, Selection(region, start, end, stride or config.scene.stride), fps)
-    view = look_at(opened, camera_may_move=getattr(config.model, "still", False))
-    tracker = load_for(view, weights, device)
-    seen = []
-    with tqdm(total=view.video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
-        for step in follow(tracker, view):
-            seen.append(replace(step.tracks, frame=np.full_like(step.tracks.frame, step.frame.index)))
+    choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
+    opened = open_video(video, Selection(region, start, end, stride or choice.stride), fps)
+    view = look_at(opened, object_size, camera_may_move=choice.still)
+    seen: list[Tracks] = []
+    with progress(view, quiet) as bar:
+        for step in follow(choice.load(view), view, masks, raw):
+            seen.append(step.tracks.at(step.frame.index, step.frame.seconds))
             bar.update()
     return join_tracks(seen)
 
 
-def load_for(
-    view: VideoView, weights: str | Path, device: str | torch.device = "auto", slots: int | None = None
-) -> Tracker:
-    """Load a model with enough slots for the objects of a video.
+def track_to_folder(
+    video: str | Path | ArrayLike,
+    out: str | Path,
+    weights: StrPath | Model = "any",
+    region: tuple[int, int, int, int] | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    stride: int | None = None,
+    device: str | torch.device = "auto",
+    quiet: bool = False,
+    fps: float = FPS,
+    *,
+    masks: bool = False,
+    raw: bool = False,
+    slots: int | None = None,
+    object_size: tuple[float, float] | None = None,
+    facts: Mapping[str, object] | None = None,
+) -> TrackedVideo:
+    """Track a video and write all result files, in memory that does not grow with its length.
 
-    `slots` sets the number of slots; by default it follows from the video.
+    Parameters
+    ----------
+    video, weights, region, start, end, stride, device, quiet, fps, masks, raw, slots, object_size
+        As for `track`.
+    out : str or Path
+        Folder for the results. It is created if necessary.
+    facts : mapping, optional
+        Origin of the results, for the report. Default: video, weights, command, commit and date.
+
+    Returns
+    -------
+    TrackedVideo
+        The files, the measurements of the video, and the health report.
+
+    Examples
+    --------
+    >>> found = scalor.track_to_folder("ants.mp4", "tracked")
+    >>> print(found.health.verdict)
     """
-    config = checkpoint.read(checkpoint.find(weights)).config
-    tracker = checkpoint.load_tracker(weights, device, slots or slots_for(view, config.model, config.scene))
-    if isinstance(tracker, SCALOR) and is_universal(config.scene):
-        proposals = max(tracker.config.proposals, tracker.config.slots // SLOTS_PER_PROPOSAL)
-        tracker.set_proposals(proposals)
-    return tracker
+    choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
+    stride = stride or choice.stride
+    opened = open_video(video, Selection(region, start, end, stride), fps)
+    file = [video] if isinstance(video, str | Path) else []
+    facts = facts or provenance_of(str(file[0]) if file else opened.name, choice.name)
+    with ResultFolder(
+        out, opened.full_size, opened.fps, stride=stride, masks=masks, facts=facts, inputs=file
+    ) as results:
+        view = look_at(opened, object_size, camera_may_move=choice.still)
+        tracker = choice.load(view)
+        begun = time.monotonic()
+        results.health = track_video(tracker, view, results, quiet, raw)
+        seconds = time.monotonic() - begun
+    return TrackedVideo(results.summary, view, results.health, seconds)
 
 
 def track_video(
@@ -119,7 +191,7 @@ def track_video(
     """
     video = view.video
     monitor = monitor_for(tracker, view)
-    with tqdm(total=video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet) as bar:
+    with progress(view, quiet) as bar:
         for step in follow(tracker, view, results.masks, raw):
             frame = step.frame
             results.add(frame.picture, frame.seconds, frame.index, step.tracks)
@@ -129,6 +201,11 @@ def track_video(
     if monitor is None:
         return None
     return monitor.report(video.promised, camera_state(view), stride=video.selection.stride)
+
+
+def progress(view: VideoView, quiet: bool) -> "tqdm[Any]":
+    """Return a progress bar over the frames of a video."""
+    return tqdm(total=view.video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet)
 
 
 def camera_state(view: VideoView) -> str | None:

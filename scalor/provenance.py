@@ -41,3 +41,8 @@ def commit() -> str:
 def today() -> str:
     """Return the date in UTC, for example 2026-01-31."""
     return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+def provenance_of(video: str, weights: str) -> dict[str, str]:
+    """Return the provenance of results: video, weights, command, commit and date."""
+    return {"video": video, "weights": weights, "command": command_line(), "commit": commit(), "date": today()}

@@ -6,15 +6,18 @@ checked in the same way, by `checked`.
 """
 
 import dataclasses
+import difflib
 import math
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
-from scalor.errors import require
+from scalor.errors import InputError, require
 
 T = TypeVar("T")
+Record = TypeVar("Record")
 Bound = float | tuple[float | None, ...] | None
 """A bound for all numbers of a setting, one for each place of a tuple, or none."""
 
@@ -133,6 +136,37 @@ def checked(record: type[Any], values: dict[str, Any], section: str) -> dict[str
         check_range(fields[name].metadata.get("range", Range()), hints[name], value, f"{section}.{name}", value)
         found[name] = value
     return found
+
+
+def fields_of(config: Any) -> dict[str, dataclasses.Field[Any]]:
+    """Return every setting of a config by its dotted name, such as `train.batch`."""
+    return {
+        f"{section.name}.{field.name}": field
+        for section in dataclasses.fields(config)
+        for field in dataclasses.fields(getattr(config, section.name))
+    }
+
+
+def with_values(config: Record, values: Mapping[str, object]) -> Record:
+    """Return a config with other values of some settings, by their dotted names.
+
+    All values change at once, so settings that depend on each other (frame and grid) can change together. Raise
+    InputError for unknown names and for values of a wrong type or out of range.
+    """
+    known = fields_of(config)
+    sections: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}" if near else "`scalor train --help` lists them all"
+            raise InputError(f"setting is {name!r}: there is no such setting; {hint}.")
+        section, field = name.split(".")
+        sections.setdefault(section, {})[field] = value
+    changed = {}
+    for section, given in sections.items():
+        record = getattr(config, section)
+        changed[section] = dataclasses.replace(record, **checked(type(record), given, section))
+    return dataclasses.replace(config, **changed)  # type: ignore[type-var]
 
 
 def check_range(allowed: Range, hint: Any, value: Any, name: str, whole: Any) -> None:

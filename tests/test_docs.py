@@ -13,6 +13,7 @@ from scalor.cli.main import split_overrides
 from scalor.cli.options import parser
 from scalor.config import Config
 from scalor.errors import InputError
+from scalor.settings import fields_of
 from scalor.tracks import Tracks
 
 ROOT = Path(__file__).parent.parent
@@ -86,7 +87,7 @@ def refusal(command: str) -> str | None:
             if unknown or (dotted and arguments.command not in ("train", "fit")):
                 return f"{[*unknown, *dotted][0]} is unknown"
             for setting, _ in overrides.pairs(dotted):
-                if setting not in overrides.fields_of(Config()):
+                if setting not in fields_of(Config()):
                     return f"--{setting} is unknown"
             return None
         except InputError as error:

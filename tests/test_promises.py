@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from scalor.checkpoint import WEIGHTS
-from scalor.cli.fit import MIN_GAIN, MINUTES
 from scalor.cli.options import parser
 from scalor.data import compositor, replay, scenes
 from scalor.evaluation import iou_gate, pair_up, paper_gate, strict_gate
 from scalor.evaluation.matching import NEAR_VIEW
+from scalor.fitting.fit import MIN_GAIN, MINUTES
 from scalor.health import coverage, monitor, rules
 from scalor.presets import get_preset
 from scalor.tracking import identity, view

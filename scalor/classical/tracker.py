@@ -12,22 +12,16 @@ There are three methods of detection:
 """
 
 import math
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from tqdm import tqdm
 
 from scalor.classical.detectors import DETECTORS, Detector, Picture
 from scalor.classical.motion import MotionDetector
-from scalor.config import SceneConfig
 from scalor.data.observation import check_frames, check_image
-from scalor.data.scenes import Scenes
 from scalor.errors import InputError, require
-from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
-from scalor.evaluation.report import TEST_SEED
 from scalor.still.foreground import ORDINARY, ForegroundTest
 from scalor.still.still_background import StillBackground
 from scalor.tracking.kalman import PATIENCE, Linker, LinkerSettings, TrackStates
@@ -44,8 +38,6 @@ LINKER_SETTINGS = {
 a real video, in which walkers are occluded by posts (see `moving`)."""
 PREDICTED_PRESENCE = 0.75
 """Presence reported for an object that was predicted and not detected."""
-BATCH = 32
-"""Number of clips tracked at a time in an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -116,15 +108,6 @@ def named(system: str, object_size: tuple[float, float]) -> ClassicalTracker:
     known = [PREFIX + way for way in DETECTORS]
     require(system in known, "system", system, f"choose from {', '.join(known)}")
     return ClassicalTracker(object_size, system.removeprefix(PREFIX))
-
-
-def evaluate(tracker: ClassicalTracker, scene: SceneConfig, clips: int) -> TrackingReport:
-    """Return the tracking metrics on the first `clips` clips of the test scenes, on which models are also tested."""
-    scenes, counts = Scenes(scene, TEST_SEED, "test"), TrackingCounts()
-    for first in tqdm(range(0, clips, BATCH), file=sys.stderr, unit="batch", leave=False):
-        clip = scenes.clips(first, min(BATCH, clips - first))
-        counts += count_tracks(tracker.track(clip.frames), clip.truth, scene.size)
-    return counts.report()
 
 
 def one_frame(frame: object, size: tuple[int, int] | None) -> Picture:

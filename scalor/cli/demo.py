@@ -13,6 +13,7 @@ from scalor.cli.text import print_result, table
 from scalor.data.scenes import Scenes
 from scalor.evaluation import report
 from scalor.files import open_folder
+from scalor.loaded import load
 from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Mode
 from scalor.video import write_video
@@ -23,7 +24,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     start = time.monotonic()
     folder = open_folder(arguments.out)
     path = checkpoint.find("shapes-md")
-    found, model = checkpoint.read(path), checkpoint.load(path)
+    found, model = checkpoint.read(path), load(path)
     config = found.config
     print(
         f"tracking {arguments.clips} unseen clips with weights trained {found.provenance['date']}",

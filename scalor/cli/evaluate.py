@@ -3,14 +3,15 @@
 import argparse
 
 from scalor import checkpoint
-from scalor.classical.tracker import evaluate, named
+from scalor.classical.evaluate import evaluate
+from scalor.classical.tracker import named
 from scalor.cli import overrides
-from scalor.cli.classical import is_classical
 from scalor.cli.text import gates, table
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import print_json
 from scalor.presets import get_preset
+from scalor.tracker_choice import is_classical
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:

@@ -367,8 +367,8 @@ def height_and_width(text: str) -> tuple[float, float]:
 
 def settings_help(note: str) -> str:
     """Return the list of all settings with defaults and meanings, under a note on the defaults."""
-    from scalor.cli.overrides import fields_of
     from scalor.config import Config
+    from scalor.settings import fields_of
 
     lines = [f"settings ({note}):"]
     for name, field in fields_of(Config()).items():

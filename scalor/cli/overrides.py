@@ -11,35 +11,19 @@ from typing import Any
 
 from scalor.config import Config
 from scalor.errors import InputError
-from scalor.settings import checked
-
-
-def fields_of(config: Config) -> dict[str, dataclasses.Field[Any]]:
-    """Return every setting by its dotted name."""
-    return {
-        f"{section.name}.{field.name}": field
-        for section in dataclasses.fields(config)
-        for field in dataclasses.fields(getattr(config, section.name))
-    }
+from scalor.settings import fields_of, with_values
 
 
 def apply(config: Config, words: list[str]) -> Config:
     """Return the config with overrides given as `--name value` or `--name=value`."""
-    sections: dict[str, dict[str, Any]] = {}
     known = fields_of(config)
-    for name, text in pairs(words):
+    given = pairs(words)
+    for name, _ in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f"did you mean --{near[0]}" if near else "`scalor train --help` lists them all"
             raise InputError(f"override is --{name}: there is no such setting; {hint}.")
-        section, field = name.split(".")
-        sections.setdefault(section, {})[field] = read(text)
-    # All at once: settings that depend on each other (frame and grid) can then change together.
-    changed = {}
-    for section, values in sections.items():
-        record = getattr(config, section)
-        changed[section] = dataclasses.replace(record, **checked(type(record), values, section))
-    return dataclasses.replace(config, **changed)
+    return with_values(config, {name: read(text) for name, text in given})
 
 
 def pairs(words: list[str]) -> list[tuple[str, str]]:

@@ -5,9 +5,7 @@ from typing import Any
 
 from scalor.evaluation import TrackingReport, report
 from scalor.files import print_json
-from scalor.provenance import command_line, commit, today
 from scalor.tracking.view import VideoView
-from scalor.video import Selection
 
 
 def table(measured: report.Report) -> str:
@@ -61,24 +59,12 @@ def survey_text(view: VideoView) -> str:
     return "\n".join(lines) or "nothing moves in this video, as far as can be seen"
 
 
-def provenance_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the provenance of results: video, weights, command, commit and date."""
-    return {
-        "video": arguments.video,
-        "weights": arguments.weights,
-        "command": command_line(),
-        "commit": commit(),
-        "date": today(),
-    }
-
-
-def selection_from(arguments: argparse.Namespace, stride: int = 1) -> Selection:
-    """Return the part of a video that the options select."""
-    region = None
-    if arguments.region is not None:
-        x0, y0, x1, y1 = arguments.region
-        region = (x0, y0, x1, y1)
-    return Selection(region, arguments.start, arguments.end, stride)
+def region_of(arguments: argparse.Namespace) -> tuple[int, int, int, int] | None:
+    """Return the region of the picture that the options select, if any."""
+    if arguments.region is None:
+        return None
+    x0, y0, x1, y1 = arguments.region
+    return x0, y0, x1, y1
 
 
 def print_result(document: dict[str, Any], as_json: bool, sentence: str) -> int:

@@ -15,7 +15,7 @@ from scalor.errors import InputError
 from scalor.evaluation.hota import HotaCounts, hota_counts
 from scalor.evaluation.matching import FramePair, Gate, diagonal_gate
 from scalor.evaluation.mota import ClearCounts, IdentityCounts, clear_counts, identity_counts, match_sequence
-from scalor.tracks import read_tracks
+from scalor.tracks import Tracks, read_tracks
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,15 @@ class BoxRows:
 
 def read_boxes(path: str | Path) -> BoxRows:
     """Read the tracks of one video from a file; see `scalor.read_tracks`."""
-    tracks = read_tracks(path)
-    if tracks.clip.any():
-        raise InputError(f"{path} holds {len(np.unique(tracks.clip))} clips: give a file with the tracks of one.")
+    return boxes_of(read_tracks(path), path)
+
+
+def boxes_of(tracks: str | Path | Tracks, name: str | Path = "Tracks") -> BoxRows:
+    """Return the boxes of tracks, or of a file of tracks, of one video. `name` is that of the tracks, for the error."""
+    if not isinstance(tracks, Tracks):
+        return read_boxes(tracks)
+    if len(np.unique(tracks.clip)) > 1:
+        raise InputError(f"{name} holds {len(np.unique(tracks.clip))} clips: give a file with the tracks of one.")
     return BoxRows(tracks.frame + 1, tracks.id, tracks.box, tracks.confidence)
 
 
@@ -109,19 +115,19 @@ class Scores:
 
 
 def score(
-    tracks: str | Path,
-    truth: str | Path,
+    tracks: str | Path | Tracks,
+    truth: str | Path | Tracks,
     frames: tuple[int, int] | None = None,
     minimum_presence: float | None = None,
 ) -> Scores:
-    """Score a file of tracks against a file of ground truth.
+    """Score tracks against ground truth, as the command `scalor score` does.
 
     Parameters
     ----------
-    tracks : str or Path
-        MOTChallenge text, or a `tracks.csv` of `scalor track`.
-    truth : str or Path
-        Ground truth in the same formats.
+    tracks : Tracks, str or Path
+        Tracks in memory, or a file: MOTChallenge text, a `tracks.csv` of `scalor track`, or a parquet table.
+    truth : Tracks, str or Path
+        Ground truth in the same formats. Rows of confidence 0 are objects to ignore.
     frames : tuple of int, optional
         First and last frame to score, numbered from 1, both included. By default, from the first to the last frame of
         the ground truth.
@@ -135,17 +141,20 @@ def score(
 
     Examples
     --------
-    >>> print(score("tracked/tracks.csv", "gt.txt", frames=(478, 795)).table())
+    >>> print(scalor.score("tracked/tracks.csv", "gt.txt", frames=(478, 795)).table())
+    >>> scores = scalor.score(scalor.track("ants.mp4"), "gt.txt")
+    >>> scores.gates["iou .5"].clear.mota
     """
-    true, found = read_boxes(truth), read_boxes(tracks)
+    true, found = boxes_of(truth), boxes_of(tracks)
+    name = "truth" if isinstance(truth, Tracks) else str(truth)
     if not len(true.frame):
-        raise InputError(f"{truth} is empty: give a truth file with at least one box.")
+        raise InputError(f"{name} is empty: give a truth file with at least one box.")
     first, last = (int(true.frame.min()), int(true.frame.max())) if frames is None else frames
     if not 1 <= first <= last:
         raise InputError(f"frames is {first}-{last}: give the first, from 1 on, and the last, for example 1-100.")
     true, found = true.within(first, last), found.within(first, last)
     if not len(true.frame):
-        raise InputError(f"frames is {first}-{last}: {truth} has no box in them; choose frames that it covers.")
+        raise InputError(f"frames is {first}-{last}: {name} has no box in them; choose frames that it covers.")
     if minimum_presence is not None:
         found = found.select(found.confidence > minimum_presence)
     pairs = pair_rows(true, found, first, last)

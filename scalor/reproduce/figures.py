@@ -242,7 +242,7 @@ def draw_all(runs: Path, results: Path, out: Path, device: torch.device) -> tupl
             refused[preset] = error
             continue
         if training.finished:
-            models[preset] = checkpoint.load(training.folder / checkpoint.MODEL_FILE, device)
+            models[preset] = checkpoint.load_tracker(training.folder / checkpoint.MODEL_FILE, device)
     open_folder(out)
     drawn, left_out = [], []
     for name, figure in FIGURES.items():

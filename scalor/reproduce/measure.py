@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from scalor import checkpoint
-from scalor.classical import tracker as classical
+from scalor.classical import evaluate as classical
 from scalor.classical.tracker import ClassicalTracker
 from scalor.config import Config
 from scalor.data.scenes import Scenes

@@ -44,7 +44,13 @@ def open_array(path: Path, fps: float) -> IndexedSource:
 
 def open_values(values: ArrayLike, fps: float) -> IndexedSource:
     """Open an array or a tensor in memory as a video; raise InputError as `open_array` does."""
-    array = np.asarray(values)
+    on_host = values.detach().cpu() if hasattr(values, "detach") else values  # a tensor, perhaps on a GPU
+    try:
+        array = np.asarray(on_host)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise InputError(
+            f"the video is a {type(values).__name__} that is no array: give a path or an array."
+        ) from error
     return _source("the array", array.shape, array.dtype, lambda: nullcontext(array.__getitem__), fps)
 
 

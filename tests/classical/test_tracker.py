@@ -10,7 +10,8 @@ import torch
 
 from scalor import InputError
 from scalor.classical.detectors import DETECTORS, trackpy_tracks
-from scalor.classical.tracker import LINKER_SETTINGS, ClassicalTracker, evaluate, named
+from scalor.classical.evaluate import evaluate
+from scalor.classical.tracker import LINKER_SETTINGS, ClassicalTracker, named
 from scalor.config import SceneConfig
 from scalor.data.scenes import Scenes
 from scalor.evaluation import evaluate_tracks

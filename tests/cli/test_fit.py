@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from scalor import checkpoint
-from scalor.cli.fit import name_of
 from scalor.data.footage import Frames
 from scalor.errors import InputError
+from scalor.fitting.fit import name_of
 from scalor.fitting.refine import LabelFreeScore
 from scalor.tracking.view import VideoView
 
@@ -70,7 +70,7 @@ def test_a_refinement_goes_on_with_its_own_part_of_the_video(
         parts.append(view.video.selection.region)
         return LabelFreeScore(1.0, 1.0, 1.0, 1.0)
 
-    monkeypatch.setattr("scalor.cli.fit.label_free_score", watched)
+    monkeypatch.setattr("scalor.fitting.fit.label_free_score", watched)
     region = ["--region", "0", "0", "64", "40"]
     assert say("fit", film, "--out", "mine", *REFINED, *region).code == 0
     assert say("fit", film, "--out", "mine", "--resume", "--device", "cpu").code == 0
@@ -82,7 +82,7 @@ def test_a_refinement_goes_on_with_its_own_part_of_the_video(
 
 def test_a_refinement_that_helps_is_kept(say: Say, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = iter([LabelFreeScore(0.8, 0.9, 0.9, 0.9), LabelFreeScore(0.9, 0.9, 0.9, 0.9)])
-    monkeypatch.setattr("scalor.cli.fit.label_free_score", lambda view, tracker: next(scores))
+    monkeypatch.setattr("scalor.fitting.fit.label_free_score", lambda view, tracker: next(scores))
     assert "the refined weights are kept" in say("fit", film, "--out", "mine", *REFINED).out
     kept, started = checkpoint.read(Path("mine/model.safetensors")), checkpoint.read(checkpoint.find("any"))
     assert any(not torch.equal(kept.weights[name], tensor.float()) for name, tensor in started.weights.items())
@@ -93,7 +93,7 @@ def test_a_refinement_that_does_not_help_clearly_is_not_kept(
     explained: float, say: Say, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([LabelFreeScore(0.9, 0.9, 0.9, 0.9), LabelFreeScore(explained, 0.9, 0.9, 0.9)])
-    monkeypatch.setattr("scalor.cli.fit.label_free_score", lambda view, tracker: next(scores))
+    monkeypatch.setattr("scalor.fitting.fit.label_free_score", lambda view, tracker: next(scores))
     spoken = say("fit", film, "--out", "mine", *REFINED, "--train.learning_rate", "0.5")
     assert "refining did not help: the folder holds any's weights" in spoken.out
     kept, started = checkpoint.read(Path("mine/model.safetensors")), checkpoint.read(checkpoint.find("any"))

@@ -39,7 +39,7 @@ def test_a_moving_camera_is_refused(
         camera = CameraCheck(True, 1.0, (9.0, 9.0), (3.0, 3.0))
         return VideoView(video, video, None, None, camera)
 
-    monkeypatch.setattr("scalor.cli.predict.look_at", moving)
+    monkeypatch.setattr("scalor.forecast.look_at", moving)
     complaint = say("predict", videos["npy"], "--weights", weights, "--seconds", 0.1).complaint
     assert "predictions need a camera that stands still" in complaint
 
