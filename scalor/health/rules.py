@@ -300,7 +300,7 @@ def missing(facts: Facts, promised: int | None) -> Measure | None:
         lost / promised,
         "share",
         "ok" if lost <= 1 else max("warn", MISSING_LIMITS.level(lost / promised), key=LEVELS.index),
-        f"{facts.frames} of {promised} frames were read.",
+        f"The file promises at least {promised} frames, and {facts.frames} were read.",
         "The others could not be decoded. The file is cut short or damaged: copy or export it again.",
     )
 

@@ -280,7 +280,8 @@ class ResultFolder:
             predicted=self._predicted,
             predicted_from=self._predicted_from,
         )
-        (partial / "report.html").write_text(report.to_html(), encoding="utf-8")
+        # File names need not be UTF-8.
+        (partial / "report.html").write_text(report.to_html(), encoding="utf-8", errors="backslashreplace")
         self._viewer.finish(self._first_predicted)
         placed = tuple(self.folder / name for name in files)
         self._summary = Summary(self.folder, self._frames, objects, self._paths.rows, placed)

@@ -5,39 +5,43 @@ through a memory map, a .npz while its archive is decompressed.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike
 
 from scalor.errors import InputError
+from scalor.video.decoding import check_frame_size, decoding
 from scalor.video.pixels import Picture
 from scalor.video.sources import IndexedSource, no_frames
 
-Values = Callable[[int], np.ndarray]
+KIND = "a numpy array", "write it again with numpy.save"
+ReadValues = Callable[[int], np.ndarray]
 """A function that returns the values of a frame, given its number."""
 
 
 def open_array(path: Path, fps: float) -> IndexedSource:
     """Open a .npy or .npz file as a video; raise InputError for values or shapes that cannot be a video."""
-    with _explained(path):
+    with decoding(str(path), *KIND):
         member = _member(path) if path.suffix.lower() == ".npz" else None
         with _values(path, member) as (shape, dtype, _):
             pass
 
     @contextmanager
-    def opened() -> Iterator[Values]:
-        with _values(path, member) as (_, _, values):
+    def opened() -> Iterator[ReadValues]:
+        with ExitStack() as stack:
+            with decoding(str(path), *KIND):
+                _, _, values = stack.enter_context(_values(path, member))
 
-            def explained(index: int) -> np.ndarray:
-                with _explained(path):
+            def guarded(index: int) -> np.ndarray:
+                with decoding(f"frame {index} of {path}", *KIND):
                     return values(index)
 
-            yield explained
+            yield guarded
 
     return _source(str(path), shape, dtype, opened, fps)
 
@@ -58,7 +62,7 @@ def _source(
     name: str,
     shape: tuple[int, ...],
     dtype: np.dtype,
-    opened: Callable[[], AbstractContextManager[Values]],
+    opened: Callable[[], AbstractContextManager[ReadValues]],
     fps: float,
 ) -> IndexedSource:
     """Return the video of values that `opened` gives, whose name, shape and type are known."""
@@ -70,6 +74,8 @@ def _source(
     if not shape[0]:
         raise no_frames(name)
     colour_last = shape[-1] == 3
+    size = (shape[1], shape[2]) if colour_last else (shape[2], shape[3])
+    check_frame_size(size, name)
 
     @contextmanager
     def pictures() -> Iterator[Callable[[int], Picture]]:
@@ -81,7 +87,6 @@ def _source(
 
             yield picture
 
-    size = (shape[1], shape[2]) if colour_last else (shape[2], shape[3])
     return IndexedSource(name, size, fps, shape[0], pictures)
 
 
@@ -97,7 +102,7 @@ def _to_picture(values: np.ndarray, index: int, name: str) -> Picture:
 
 
 @contextmanager
-def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], np.dtype, Values]]:
+def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], np.dtype, ReadValues]]:
     """Open the array and yield its shape, its type and a function that reads its frames."""
     if member is None:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -116,7 +121,7 @@ def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], n
         yield shape, dtype, _unpacking(file, shape[1:], dtype)
 
 
-def _unpacking(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> Values:
+def _unpacking(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> ReadValues:
     """Return a function that reads single frames from an open archive member positioned at its first frame."""
     begin = file.tell()
     length = dtype.itemsize * int(np.prod(shape))
@@ -135,14 +140,3 @@ def _member(path: Path) -> str:
     if "frames" not in names and len(names) != 1:
         raise InputError(f"{path} holds the arrays {names}: name the one with the video 'frames'.")
     return f"{'frames' if 'frames' in names else names[0]}.npy"
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Convert errors of reading the file to an InputError that names it."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as a numpy array: write it again with numpy.save.") from error

@@ -21,6 +21,7 @@ from av.video.stream import VideoStream
 from jaxtyping import Int32
 
 from scalor.errors import InputError
+from scalor.video.decoding import check_frame_size, decoding, decoding_error
 from scalor.video.pixels import Picture, over_black
 from scalor.video.sources import TIME_TOLERANCE_S, Frame, Selection, check_size, no_frames
 
@@ -29,6 +30,10 @@ SEEK_BACK_SECONDS = (0, 2, 10, 60)
 
 Some formats find a key frame only near the given time, not before it, so earlier times are tried.
 """
+PLAYLIST_MARKS = (b"ffconcat", b"#EXTM3U")
+"""Beginnings of text files that name other files. ffmpeg would open these."""
+LONGEST_PLAYLIST_MARK = 8
+KIND = "a video", "it may be cut short or not a video; copy or export it again"
 MAX_FRAMES_TO_KEY = 600
 """Largest number of frames or packets read after a seek in search of a key frame.
 
@@ -41,28 +46,22 @@ class Container:
 
     def __init__(self, path: Path, fps: float) -> None:
         self.name = str(path)
-        try:
-            with self._opened() as (container, stream):
-                head = next(_decoded(container, stream), None)
-                if head is None:
-                    raise no_frames(self.name)
-                height, width, _ = _to_picture(head, VideoReformatter()).shape
-                self.size = (height, width)
-                self._coded_size = (head.height, head.width)
-                # .avi has no presentation timestamps. If frames are decoded in another order than they are shown
-                # (B-frames), times are computed by counting frames.
-                shuffled = container.format.name == "avi" and stream.codec_context.has_b_frames
-                self._zero = None if shuffled else head.pts
-                self._tick = float(stream.time_base or 0)
-                rate = stream.guessed_rate if self._zero is None else stream.average_rate
-                self.fps = float(rate or fps)
-                self.count = stream.frames or _expected_frames(container, stream, self.fps)
-                self.counted = stream.frames > 0
-        except av.FFmpegError as error:
-            raise InputError(
-                f"{path} cannot be decoded as a video ({error.strerror}): it may be cut short or not a video; "
-                "copy or export it again."
-            ) from error
+        with decoding(self.name, *KIND), self._opened() as (container, stream):
+            head = next(_decoded(container, stream), None)
+            if head is None:
+                raise no_frames(self.name)
+            height, width, _ = _to_picture(head, VideoReformatter()).shape
+            self.size = (height, width)
+            self._coded_size = (head.height, head.width)
+            # .avi has no presentation timestamps. If frames are decoded in another order than they are shown
+            # (B-frames), times are computed by counting frames.
+            shuffled = container.format.name == "avi" and stream.codec_context.has_b_frames
+            self._zero = None if shuffled else head.pts
+            self._tick = float(stream.time_base or 0)
+            rate = stream.guessed_rate if self._zero is None else stream.average_rate
+            self.fps = float(rate or fps)
+            self.count = stream.frames or _expected_frames(container, stream, self.fps)
+            self.counted = stream.frames > 0
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
         first, reached, seconds = None, -1, 0.0
@@ -78,10 +77,13 @@ class Container:
                 first = reached if first is None else first
                 if (reached - first) % selection.stride == 0:
                     yield Frame(_to_picture(frame, reformatter), reached, seconds)
-        except av.FFmpegError as error:
-            raise InputError(
-                f"frame {reached + 1} of {self.name} cannot be decoded ({error.strerror}): choose an end of "
-                f"{math.floor(seconds * 100) / 100} seconds, or copy or export the file again."
+        except Exception as error:
+            end = math.floor(seconds * 100) / 100
+            raise decoding_error(
+                f"frame {reached + 1} of {self.name}",
+                "a picture",
+                error,
+                f"choose an end of {end} seconds, or copy or export the file again",
             ) from error
 
     def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
@@ -89,11 +91,11 @@ class Container:
 
         Each run starts at the key frame found near its time, if that lies in the selection and after the previous run,
         because a key frame can be decoded without any other frame. The iterator ends early if the file cannot be
-        searched, cannot be decoded, or changes its picture size.
+        searched, cannot be decoded for whatever reason, or changes its picture size.
         """
         now, frames = -math.inf, None
         reformatter = VideoReformatter()
-        with self._opened() as (container, stream), suppress(av.FFmpegError):
+        with self._opened() as (container, stream), suppress(Exception):
             for time in times:
                 key = self._key_near(container, stream, time)
                 if key is None:
@@ -111,6 +113,9 @@ class Container:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[InputContainer, VideoStream]]:
+        with open(self.name, "rb") as file:
+            if file.read(LONGEST_PLAYLIST_MARK).startswith(PLAYLIST_MARKS):
+                raise InputError(f"{self.name} is a list of files, not a video: give one of the files it names.")
         # "file:" because a file name may contain a colon. A title in an unknown encoding must not cause a failure.
         with av.open(f"file:{self.name}", metadata_errors="replace") as container:
             stream = container.streams.best("video")
@@ -118,6 +123,9 @@ class Container:
                 raise InputError(f"{self.name} cannot be decoded as a video (it is text): give a video file.")
             if not isinstance(stream, VideoStream):
                 raise InputError(f"{self.name} holds no pictures, only other streams: give a file with a video stream.")
+            context = stream.codec_context
+            if context is not None and context.width and context.height:  # some files tell only with the first frame
+                check_frame_size((context.height, context.width), self.name)
             # Slice threads only. With frame threads, the last frames before a broken part of the file and the error
             # itself are lost.
             stream.thread_type = "SLICE"

@@ -23,7 +23,7 @@ FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")
 """Names in pillow of the formats that are read. Files of other formats are refused, whatever their names say."""
 LEVEL_FRAMES = 16
 """Number of frames from which the black and white levels of deep images (more than 8 bits) are measured."""
-KIND, REMEDY = "an image", "remove it or export it again"
+KIND = "an image", "remove it or export it again"
 
 Load = Callable[[int], Values]
 """A function that returns a frame, given its number: uint8 RGB, or grey or RGB values of more than 8 bits."""
@@ -71,7 +71,7 @@ class Pages:
 def _opened(path: Path) -> Iterator[Pages]:
     """Open an image file inside the block: TIFF files with tifffile if it can decode them, others with pillow."""
     with ExitStack() as files:
-        with decoding(str(path), KIND, REMEDY):
+        with decoding(str(path), *KIND):
             stack = files.enter_context(open_stack(path)) if is_tiff(path) else None
             image = files.enter_context(Image.open(path, formats=FORMATS)) if stack is None else None
             count = 1
@@ -82,7 +82,7 @@ def _opened(path: Path) -> Iterator[Pages]:
                 image.load()  # only then is the time known for which it is shown
 
         def load(index: int) -> Values:
-            with decoding(f"page {index} of {path}" if count > 1 else str(path), KIND, REMEDY):
+            with decoding(f"page {index} of {path}" if count > 1 else str(path), *KIND):
                 assert image is not None
                 image.seek(index)
                 check_frame_size((image.height, image.width), str(path))
@@ -90,7 +90,7 @@ def _opened(path: Path) -> Iterator[Pages]:
 
         def load_from_stack(index: int) -> Values:
             assert stack is not None
-            with decoding(f"page {index} of {path}" if stack.count > 1 else str(path), KIND, REMEDY):
+            with decoding(f"page {index} of {path}" if stack.count > 1 else str(path), *KIND):
                 return as_picture(stack.load(index))
 
         if stack is not None:

@@ -27,6 +27,8 @@ from scalor.video.sources import Frame, Selection, Source
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm", ".pnm")
 KINDS = "a video file, a folder of images, a pattern such as 'frames/*.png', a TIFF stack or a .npy or .npz file"
+SURE_SHARE = 0.9
+"""Share of the number of frames estimated from a file's duration that is promised. Frames may be unevenly spaced."""
 MIN_SEEK_RATIO = 4
 """A sample is read by seeking if it takes fewer than one in this many frames; otherwise all frames are decoded."""
 
@@ -71,12 +73,15 @@ class Video:
 
     @property
     def promised(self) -> int | None:
-        """Number of selected frames that follows from the file's own frame count; None if it can only be estimated.
+        """Smallest number of selected frames that the file promises.
 
-        For a part of the video's time it can only be estimated, because frames need not be equally far apart.
+        It is the file's own frame count or, in files without one, a share of the number that follows from the duration.
+        It is None for a part of the video's time, because frames need not be equally far apart.
         """
         whole = not self.selection.start and self.selection.end is None
-        return self.frames if whole and getattr(self._source, "counted", True) else None
+        if self.frames is None or not whole:
+            return None
+        return self.frames if getattr(self._source, "counted", True) else int(SURE_SHARE * self.frames)
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in self.whole_frames():
@@ -202,6 +207,8 @@ def _find(source: str | Path, fps: float) -> Source:
         if path.is_dir():
             return _open_images([file for file in path.iterdir() if _is_image(file)], str(path), fps)
         if path.exists():
+            if not path.is_file():
+                raise InputError(f"{path} is no file: give {KINDS}.")
             path.open("rb").close()
             return _open_file(path, fps)
     except OSError as error:

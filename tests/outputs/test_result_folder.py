@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import os
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -225,3 +226,11 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
             ResultFolder(tmp_path, SIZE, **options)
     with pytest.raises(InputError, match=r"scene has shape \[2, 2, 3\]"):
         ResultFolder(tmp_path, SIZE, 24, scene=np.zeros((2, 2, 3), np.uint8))
+
+
+def test_names_that_are_no_unicode_are_shown_with_their_bytes(tmp_path: Path) -> None:
+    folder, odd = tmp_path / os.fsdecode(b"out \xff"), os.fsdecode(b"ants \xff.mp4")
+    write(folder, masks=True, facts={"video": odd, "command": f"scalor track {odd}"})
+    assert "Objects in ants \\udcff.mp4" in (folder / "report.html").read_text("utf-8")
+    assert (folder / "overlay.mp4").stat().st_size > 500
+    assert (folder / "masks.json").read_bytes().isascii()

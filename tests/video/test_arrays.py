@@ -58,7 +58,7 @@ def test_a_large_array_is_never_in_memory_as_a_whole(tmp_path: Path, name: str) 
 def test_an_array_cut_short_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", movie())
     (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-50])
-    with pytest.raises(InputError, match=r"a\.npy cannot be read as a numpy array"):
+    with pytest.raises(InputError, match=r"a\.npy cannot be decoded as a numpy array"):
         open_video(tmp_path / "a.npy")
 
 
