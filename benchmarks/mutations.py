@@ -70,8 +70,8 @@ MUTATIONS = (
     Mutation("model/time_step.py", "frames - 0.5", "frames", "model"),
     Mutation("model/time_step.py", "frames - video.still", "frames", "model"),
     Mutation("model/sighting.py", "(canvas[:, :, 0] > 0.5)", "(canvas[:, :, 0] > 0.1)", "model"),
-    Mutation("model/state.py", "DUPLICATE_WHAT_MSE = 0.1", "DUPLICATE_WHAT_MSE = 10.0", "model"),
-    Mutation("model/state.py", "DUPLICATE_IOU = 0.5", "DUPLICATE_IOU = 0.05", "model"),
+    Mutation("model/state.py", "difference <= most_difference", "difference <= 100 * most_difference", "model"),
+    Mutation("model/state.py", "shared >= least_iou *", "shared >= 0.1 * least_iou *", "model"),
     Mutation("model/state.py", "births[:, 0] - seated", "births[:, 0]", "model"),
     Mutation("model/state.py", "before.next_id + seated", "before.next_id", "model"),
     Mutation(
@@ -81,7 +81,7 @@ MUTATIONS = (
     Mutation("model/propagation.py", "typical * squashed[..., :2]", "2 * typical * squashed[..., :2]", "model"),
     Mutation("model/propagation.py", "sprite.shows & inside", "sprite.shows", "model"),
     Mutation("model/discovery.py", "presence * (1 - self.reject", "presence * (0 + self.reject", "model"),
-    Mutation("model/discovery.py", "share >= DUPLICATE_COVER", "share >= 2", "model"),
+    Mutation("model/discovery.py", "share >= self.config.sibling_cover", "share >= 2", "model"),
     Mutation("model/rendering.py", "(1 - foreground.mask) * background", "background", "model"),
     Mutation("model/geometry.py", "(x0 < frame[1])", "(x0 < frame[0])", "model"),
     Mutation("kernels/plain_torch.py", "reach = 1 + 1 / samples", "reach = 1", "kernels"),
@@ -91,7 +91,7 @@ MUTATIONS = (
     Mutation(
         "config.py", "death_presence: float = setting(0.4", "death_presence: float = setting(0.1", "test_departures.py"
     ),
-    Mutation("model/propagation.py", "SEARCH_SCALE = 2.0", "SEARCH_SCALE = 1.0", "test_departures.py"),
+    Mutation("model/propagation.py", " * self.config.search_scale", "", "test_departures.py"),
     Mutation(
         "model/time_step.py",
         "self.config.slots if state.fresh else self.config.proposals",
@@ -103,11 +103,11 @@ MUTATIONS = (
         "model/time_step.py", "render_input(*propagated, entered)", "render_input(*propagated)", "test_departures.py"
     ),
     Mutation("model/propagation.py", "last[..., :latents] + change", "change", "test_departures.py"),
-    Mutation("model/propagation.py", "PRIOR_STAYS = 5.0", "PRIOR_STAYS = 0.0", "test_departures.py"),
+    Mutation("model/propagation.py", "presence + self.bias", "presence", "test_departures.py"),
     Mutation(
         "model/discovery.py", "(width, width, height, height)", "(width, width, 0, 2 * height)", "test_departures.py"
     ),
-    Mutation("model/discovery.py", "EXPLAINED_MASK = 0.1", "EXPLAINED_MASK = 0.9", "model/test_discovery.py"),
+    Mutation("model/discovery.py", "> self.config.explained_mask", "> 0.9", "model/test_discovery.py"),
     Mutation("model/glimpses.py", "INITIAL_MASK_SHIFT = 1.5", "INITIAL_MASK_SHIFT = 0.0", "test_departures.py"),
     Mutation(
         "model/rendering.py", "foreground.mask * foreground.colour", "foreground.colour", "model/test_rendering.py"

@@ -19,6 +19,12 @@ FPS = 10
 """Frames per second assumed for images and arrays, which store no times."""
 SCENE_VERSION = 1
 """Version of the code that makes scenes. It changes whenever equal settings give other frames or another truth."""
+MODEL_VERSION = 1
+"""Version of SCALOR's code. It changes whenever equal settings, weights and frames give another bound or other tracks.
+
+So it stands for the constants that are no settings: layer widths, the initial bias of the masks, the weights of the
+supervised losses (`tests/model/test_version.py`).
+"""
 MOST_SLOTS, WIDEST = 100_000, 65_536
 """Largest number of objects, and largest vector or side in pixels, that fit into memory at all."""
 
@@ -45,6 +51,9 @@ class ModelConfig(Settings):
     """Sizes and switches of the world model. Sizes in pixels refer to the input frames of the model."""
 
     system: ClassVar[str] = "scalor"
+    version: int = setting(
+        MODEL_VERSION, "version of the model's code; only the last one is there", ge=1, le=MODEL_VERSION
+    )
     frame: tuple[int, int] = setting((64, 64), "height and width of a training frame, pixels", ge=1, le=WIDEST)
     grid: tuple[int, int] = setting(
         (8, 8), "rows and columns of discovery cells; they must divide the frame", ge=1, le=WIDEST
@@ -64,6 +73,7 @@ class ModelConfig(Settings):
     attention: bool = setting(True, "a tracker sees only the features around its object (off: all of them)")
     attention_cells: int = setting(4, "side of the attended window, cells", ge=1, le=64)
     search: bool = setting(True, "a tracker also looks at the pixels around its object (off: as the paper)")
+    search_scale: float = setting(2.0, "side of the region that it looks at, in sides of the object's box", gt=0, le=16)
     inertia: bool = setting(
         False, "a tracker starts from where the last move leads (off: the last place, as the paper)"
     )
@@ -71,10 +81,27 @@ class ModelConfig(Settings):
     rejection_overlap: float = setting(
         0.3, "tau, the explained share of a proposal at which it is rejected", gt=0, lt=1
     )
+    explained_mask: float = setting(
+        0.1, "mask value above which propagated objects explain a pixel, when proposals are rejected", gt=0, lt=1
+    )
     siblings: bool = setting(True, "of proposals that found one object the most present stays (off: all, as the paper)")
+    sibling_cover: float = setting(
+        0.8, "share of a proposal that more present ones cover, at which they found one object", gt=0, le=1
+    )
+    sibling_neighbours: int = setting(4, "more present proposals, the nearest ones, that it is compared with", ge=1)
     birth_presence: float = setting(0.7, "a proposal above this presence becomes an object", gt=0, lt=1)
     death_presence: float = setting(0.4, "an object below this presence is dropped", gt=0, lt=1)
     end_duplicates: bool = setting(True, "of two like objects at one place the younger ends (off: as the paper)")
+    duplicate_iou: float = setting(0.5, "smallest overlap (IoU) of the boxes of such objects", gt=0, lt=1)
+    duplicate_what: float = setting(
+        0.1, "largest mean squared difference of the z_what of such objects; others differ by 1 to 2", gt=0
+    )
+    prior_bias: float = setting(
+        5.0, "bias of the prior's presence logits in propagation, so that objects persist at first", ge=-8, le=8
+    )
+    posterior_bias: float = setting(
+        2.0, "bias of the posterior's presence logits in propagation, before their tanh", ge=-8, le=8
+    )
     background: bool = setting(False, "model a moving background (off: it is black)")
     background_dim: int = setting(10, "length of z_bg, the background's latent", ge=1, le=WIDEST)
     still: bool = setting(

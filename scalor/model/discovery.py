@@ -24,16 +24,6 @@ from scalor.model.latents import Latents, kl_by_latent, pack_normals
 from scalor.model.state import ObjectState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 
-EXPLAINED_MASK = 0.1
-"""In the rejection test, a pixel is explained where the propagated mask is above this value."""
-DUPLICATE_NEIGHBOURS = 4
-"""Number of more present proposals, the nearest ones, that are compared with a proposal to find duplicates."""
-DUPLICATE_COVER = 0.8
-"""Share of a proposal's mask that more present proposals cover, from which on the proposal is a duplicate.
-
-Objects that touch cover less of each other (docs/log.md).
-"""
-
 
 class Proposals(NamedTuple):
     """Posterior and samples of a frame: the presence of every cell, and the latents of the D proposals."""
@@ -216,7 +206,7 @@ class Discovery(nn.Module):
             return torch.zeros(where.shape[:2], device=where.device)
         with torch.no_grad():
             own = (sprite.mask[:, :, 0] > MASK_THRESHOLD).float()
-            taken = (crop(explained, where, self.config.glimpse)[:, :, 0] > EXPLAINED_MASK).float()
+            taken = (crop(explained, where, self.config.glimpse)[:, :, 0] > self.config.explained_mask).float()
             share = (own * taken).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return (share >= self.config.rejection_overlap).float()
 
@@ -235,7 +225,9 @@ class Discovery(nn.Module):
             side = own.shape[-1]
             apart = (where[:, :, None, :2] - where[:, None, :, :2]).square().sum(-1)  # [B, D, D]
             not_before = torch.ones(count, count, device=where.device, dtype=torch.bool).triu()
-            nearest = apart.masked_fill(not_before, math.inf).topk(min(DUPLICATE_NEIGHBOURS, count), largest=False)
+            nearest = apart.masked_fill(not_before, math.inf).topk(
+                min(self.config.sibling_neighbours, count), largest=False
+            )
             siblings = nearest.indices.flatten(1)[..., None]  # [B, D * S, 1]
             masks = own.flatten(2).gather(1, siblings.expand(-1, -1, side**2)).view(-1, 1, side, side)
             theirs = where.gather(1, siblings.expand(-1, -1, 4)).view(clips, count, -1, 4)
@@ -245,7 +237,7 @@ class Discovery(nn.Module):
             seen = crop(masks, within, side).view(clips, count, -1, side, side)
             covered = ((seen > 0.5) & nearest.values.isfinite()[..., None, None]).any(2)
             share = (own * covered).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
-            return share >= DUPLICATE_COVER
+            return share >= self.config.sibling_cover
 
     def newborn(
         self, where: Float[Tensor, "B D 4"], latents: Latents, presence: Float[Tensor, "B D 1"], sprite: Sprite

@@ -22,9 +22,6 @@ from scalor.model.latents import Latents, kl_by_latent, pack_normals
 from scalor.model.state import ObjectState, SceneState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, positive
 
-PRIOR_STAYS = 5.0
-"""Value added to the presence logit of the prior, so that an untrained prior gives objects a high chance to stay."""
-
 
 class PriorInput(NamedTuple):
     """The input of the prior: the objects that were alive before a frame."""
@@ -48,6 +45,7 @@ class TransitionPrior(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        self.bias = config.prior_bias
         self.cell = nn.GRUCell(config.latents + 1, config.prior_dim)
         self.heads = nn.Linear(config.prior_dim, 1 + 2 * config.latents)
         nn.init.normal_(self.heads.weight, std=0.02)
@@ -95,13 +93,7 @@ class TransitionPrior(nn.Module):
         """
         latents = last.shape[-1] - 1
         presence, change, raw = self.heads(memory).float().split([1, latents, latents], -1)
-        return presence + PRIOR_STAYS, Normal(last[..., :latents] + change, positive(raw))
-
-
-SEARCH_SCALE = 2.0
-"""Width and height of the search glimpse, in multiples of the object's box."""
-POSTERIOR_STAYS = 2.0
-"""Value added to the presence output before tanh, for the paper's high initial probability of propagation."""
+        return presence + self.bias, Normal(last[..., :latents] + change, positive(raw))
 
 
 class PropagationPosterior(NamedTuple):
@@ -201,7 +193,7 @@ class Propagation(nn.Module):
         judged = self.judge(torch.cat([code, tracker, z_what, z_where], -1)).float()
         q_depth = Normal(objects.z_depth + judged[..., :1], positive(judged[..., 1:2]))
         z_depth = estimator.normal(q_depth)
-        logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + POSTERIOR_STAYS)
+        logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + self.config.posterior_bias)
         latent, presence = Latents(z_where, z_what, z_depth).pack(), estimator.presence(logits)
         sprite = appearance.draw(z_what)
         moved = self.carry(objects, where, latent, presence, sprite, (image.shape[-2], image.shape[-1]))
@@ -249,7 +241,7 @@ class Propagation(nn.Module):
             extra = [2 * in_cells / whole - 1]
         seen = [self.attend(crop(features, window, cells).flatten(2)), *extra]
         if self.config.search:
-            around = torch.cat([where[..., :2], where[..., 2:] * SEARCH_SCALE], -1)
+            around = torch.cat([where[..., :2], where[..., 2:] * self.config.search_scale], -1)
             seen.append(self.searcher(crop(image, around, self.config.glimpse)))
         return torch.cat(seen, -1)
 

@@ -25,12 +25,12 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, celu, grid_sample
 
 from scalor.data.observation import Observation
-from scalor.model.discovery import EXPLAINED_MASK, Proposals
+from scalor.model.discovery import Proposals
 from scalor.model.elbo import KL_TERMS, ElboTerms
 from scalor.model.geometry import touches_frame
 from scalor.model.glimpses import MASK_THRESHOLD, Sprite
 from scalor.model.latents import Latents, pack_normals
-from scalor.model.propagation import POSTERIOR_STAYS, SEARCH_SCALE, PriorInput, PropagationPosterior
+from scalor.model.propagation import PriorInput, PropagationPosterior
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, SceneState, end_duplicates
 from scalor.model.time_step import FrameFeatures
@@ -170,7 +170,7 @@ def propagate(
     judged = net.judge(torch.cat([code, tracker, z_what, z_where], -1)).float()
     q_depth = Normal(objects.z_depth + judged[..., :1], positive(judged[..., 1:2]))
     z_depth = estimator.normal(q_depth)
-    logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + POSTERIOR_STAYS)
+    logits = PRESENCE_LIMIT * torch.tanh(judged[..., 2:] + config.posterior_bias)
     presence = estimator.presence(logits)
 
     sprite = appearance.draw(z_what)
@@ -196,7 +196,7 @@ def attend(model: SCALOR, where: Float[Tensor, "B N 4"], seen: FrameFeatures) ->
         position = [2 * in_cells / whole - 1]
     attended = [net.attend(crop(seen.features, window, cells).flatten(2)), *position]
     if config.search:
-        around = torch.cat([where[..., :2], where[..., 2:] * SEARCH_SCALE], -1)
+        around = torch.cat([where[..., :2], where[..., 2:] * config.search_scale], -1)
         attended.append(net.searcher(crop(seen.image, around, config.glimpse)))
     return torch.cat(attended, -1)
 
@@ -234,7 +234,7 @@ def reject(model: SCALOR, masks: Float[Tensor, "B D H W"], explained: Float[Tens
     if not model.config.rejection:
         return torch.zeros(masks.shape[:2], device=masks.device)
     own = masks > MASK_THRESHOLD
-    share = (own & (explained > EXPLAINED_MASK)).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
+    share = (own & (explained > model.config.explained_mask)).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
     return (share >= model.config.rejection_overlap).float()
 
 
@@ -264,7 +264,10 @@ def gather(
         torch.tensor([row + [False] * (most - len(row)) for row in born], device=old.device),
         torch.zeros(len(old), device=old.device),
     )
-    return end_duplicates(state) if model.config.end_duplicates else state, packed[..., blank.shape[-1] :]
+    config = model.config
+    if config.end_duplicates:
+        state = end_duplicates(state, config.duplicate_iou, config.duplicate_what)
+    return state, packed[..., blank.shape[-1] :]
 
 
 def paste_objects(

@@ -167,17 +167,11 @@ def join(kept: ObjectState, before: SceneState, newborn: ObjectState) -> SceneSt
     return SceneState(objects, ids, before.next_id + seated, filled, (births[:, 0] - seated).to(torch.float32))
 
 
-DUPLICATE_IOU = 0.5
-"""Smallest intersection over union of two boxes that count as being at the same place."""
-DUPLICATE_WHAT_MSE = 0.1
-"""Largest mean squared difference between two z_what that count as the same appearance.
-
-The z_what of different objects differ by 1 to 2 (docs/log.md).
-"""
-
-
-def end_duplicates(state: SceneState) -> SceneState:
+def end_duplicates(state: SceneState, least_iou: float, most_difference: float) -> SceneState:
     """End the younger of two objects that have the same place and the same appearance.
+
+    Their boxes overlap with an IoU of at least `least_iou`, and the mean squared difference of their z_what is at most
+    `most_difference`. The z_what of different objects differ by 1 to 2 (docs/log.md).
 
     Such a pair means that two slots follow one object. The younger object is the one with the higher id. An object
     that passes behind another one does not end, because its remembered z_what differs.
@@ -188,13 +182,13 @@ def end_duplicates(state: SceneState) -> SceneState:
     high = torch.minimum(box[:, :, None, 2:], box[:, None, :, 2:])
     shared = (high - low).clamp(min=0).prod(-1)  # [B, K, K]
     area = objects.where[..., 2:].prod(-1)
-    same_place = shared >= DUPLICATE_IOU * (area[:, :, None] + area[:, None, :] - shared)
+    same_place = shared >= least_iou * (area[:, :, None] + area[:, None, :] - shared)
     look = objects.z_what
     length = look.square().sum(-1)
     difference = (length[:, :, None] + length[:, None] - 2 * look @ look.transpose(1, 2)) / look.shape[-1]
     alive = objects.alive[..., 0] > 0.5
     older = state.id[:, None, :] < state.id[:, :, None]
-    doubled = (same_place & (difference <= DUPLICATE_WHAT_MSE) & older & alive[:, None, :]).any(-1) & alive  # [B, K]
+    doubled = (same_place & (difference <= most_difference) & older & alive[:, None, :]).any(-1) & alive  # [B, K]
     return replace(
         state,
         objects=replace(objects, alive=objects.alive * ~doubled[..., None]),

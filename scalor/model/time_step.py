@@ -224,7 +224,8 @@ class World(nn.Module):
     def fill_slots(self, state: SceneState, kept: ObjectState, newborn: ObjectState) -> SceneState:
         """Put newborn objects into free slots and, with `config.end_duplicates`, end duplicates."""
         after = join(kept, state, newborn)
-        return end_duplicates(after) if self.config.end_duplicates else after
+        config = self.config
+        return end_duplicates(after, config.duplicate_iou, config.duplicate_what) if config.end_duplicates else after
 
     def proposal_count(self, state: SceneState, frame: tuple[int, int]) -> int:
         """Return the number of proposals D, at most one per cell.

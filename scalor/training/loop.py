@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 from scalor import checkpoint, systems
-from scalor.config import SCENE_VERSION, Config, SystemConfig, TrainConfig
+from scalor.config import MODEL_VERSION, SCENE_VERSION, Config, SystemConfig, TrainConfig
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError, require
 from scalor.evaluation import report
@@ -172,6 +172,13 @@ def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Cl
         "scene.version",
         config.scene.version,
         f"this version of scalor makes scenes of version {SCENE_VERSION} only, so set it to that",
+    )
+    version = getattr(config.model, "version", MODEL_VERSION)
+    require(
+        version == MODEL_VERSION,
+        "model.version",
+        version,
+        f"this version of scalor trains models of version {MODEL_VERSION} only, so set it to that",
     )
     torch.manual_seed(config.train.seed)  # here, so that the weights do not depend on the runs prepared before
     model = systems.build(config.model).to(device)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from scalor.kernels import paste
-from scalor.model.discovery import DUPLICATE_COVER, Discovery
+from scalor.model.discovery import Discovery
 from scalor.model.geometry import corners
 from scalor.model.glimpses import Sprite
 from scalor.model.latents import Latents
@@ -96,17 +96,16 @@ def test_siblings_are_told_by_the_pixels_of_their_masks() -> None:
     where = torch.cat([centre, size], -1)
     radius = 0.5 + 0.5 * torch.rand(2, count)
     mask = torch.stack([torch.stack([discs(float(r), 16) for r in clip]) for clip in radius])[:, :, None]
-    doubled = Discovery(tiny_config(glimpse=16, siblings=True)).doubled(
-        Sprite(torch.rand(2, count, 3, 16, 16), mask), where
-    )
+    config = tiny_config(glimpse=16, siblings=True)
+    doubled = Discovery(config).doubled(Sprite(torch.rand(2, count, 3, 16, 16), mask), where)
     canvas = (24 * fine, 24 * fine)
     assert 0 < doubled.sum() < doubled.numel() / 2
     for b in range(2):
         on = paste(mask[b][:, None], fine * where[b][:, None], canvas)[:, 0] > 0.5
         for j in range(1, count):
             share = (on[j] & on[:j].any(0)).sum() / on[j].sum()
-            if abs(share - DUPLICATE_COVER) > 0.05:  # pixels of a glimpse are coarse
-                assert bool(doubled[b, j]) is bool(share > DUPLICATE_COVER)
+            if abs(share - config.sibling_cover) > 0.05:  # pixels of a glimpse are coarse
+                assert bool(doubled[b, j]) is bool(share > config.sibling_cover)
 
 
 @pytest.mark.parametrize("siblings", [True, False])

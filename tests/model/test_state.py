@@ -239,11 +239,11 @@ def test_of_two_alike_at_one_place_the_younger_ends(
     ids: list[int], places: list[tuple[float, float]], looks: list[float], left: list[int]
 ) -> None:
     before = seated(ids, places, looks)
-    after = end_duplicates(before)
+    after = end_duplicates(before, 0.5, 0.1)
     assert after.id[0].tolist() == left
     assert (after.objects.alive[0, :, 0] > 0).tolist() == [i >= 0 for i in left]
     assert after.discovered[0].tolist() == [i >= 0 for i in left]
     assert torch.equal(after.next_id, before.next_id)  # an ended identity is not used again
     assert torch.equal(after.objects.where, before.objects.where)
-    again = end_duplicates(after)
+    again = end_duplicates(after, 0.5, 0.1)
     assert torch.equal(again.id, after.id)

@@ -97,6 +97,13 @@ def test_scenes_of_another_version_are_not_trained_on(tmp_path: Path, monkeypatc
         run(tiny(), tmp_path)
 
 
+def test_models_of_another_version_are_not_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "MODEL_VERSION", 2)
+    with pytest.raises(InputError, match=r"^model\.version is 1: .* version 2 only"):
+        run(tiny(), tmp_path)
+    run(tiny(1, system="vae"), tmp_path)  # it has no such constants
+
+
 @pytest.mark.parametrize("resume", [True, False])
 def test_weights_that_cannot_be_gone_on_from_are_not_overwritten(whole: Path, tmp_path: Path, resume: bool) -> None:
     shutil.copy(whole / checkpoint.MODEL_FILE, tmp_path)
