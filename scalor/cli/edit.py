@@ -21,7 +21,8 @@ def add_edit(commands: "Commands") -> None:
 
     def operation(name: str, help: str) -> "Parser":
         sub: Parser = operations.add_parser(name, help=help, description=help, allow_abbrev=False, formatter_class=Help)
-        sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        # Without a default, the option counts before the operation, too.
+        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document")
         return sub
 
     def since(sub: "Parser", help: str, required: bool = True) -> None:
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     from scalor.edits import EditedFolder, crossings, describe, doubtful_places, step_to_dict
 
     folder = EditedFolder(arguments.folder)
+    if folder.stale:
+        folder.write()
     match arguments.operation:
         case "log":
             entries = folder.entries

@@ -1,6 +1,7 @@
 """`EditedFolder`: a result folder with its edit log, its tracks after the edits, and its files made anew from them."""
 
 import hashlib
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from scalor.replacement import replacing_together
 from scalor.tracks import Tracks, read_tracks
 from scalor.viewer.writing import link_or_copy
 
+STATE_FILE = "edited.json"
+"""File that tells how much of the log the other files follow."""
 ORIGINAL = "original"
 """Folder inside the result folder that keeps the files as they were before the first edit."""
 
@@ -86,7 +89,7 @@ class EditedFolder:
 
     @cached_property
     def _sha256(self) -> str:
-        return hashlib.sha256((self.source / "tracks.csv").read_bytes()).hexdigest()
+        return _sha256(self.source / "tracks.csv")
 
     @property
     def entries(self) -> list[Entry]:
@@ -137,12 +140,15 @@ class EditedFolder:
         """
         if not write:
             with folder_lock(self.folder):
-                return self._append(step, *self._plan(step))
+                planned, _, edited = self._plan(step)
+                self._keep_original()
+                return self._append(planned, edited)
         with self._replacing(FILMS if self._would_be_original(step) else ()) as partial:
             planned, edits, edited = self._plan(step)
             self._keep_original()
             self._remake(partial, edits, edited)
-            return self._append(step, planned, edits, edited)
+            self._note_state(partial, len(self.entries) + 1)
+            return self._append(planned, edited)
 
     def undo(self, write: bool = True) -> Entry:
         """Take back the last edit in effect."""
@@ -166,6 +172,22 @@ class EditedFolder:
             self._edited = None
             self._keep_original()
             self._remake(partial, self.edits, self.edited, video, films)
+            self._note_state(partial, len(self.entries))
+
+    @property
+    def stale(self) -> bool:
+        """Whether the files lag behind the log: after `do` without writing, or a kill. `write` makes them anew."""
+        entries, path = len(self.entries), self.folder / STATE_FILE
+        state = json.loads(path.read_bytes()) if path.exists() else {"entries": 0}
+        if state["entries"] != entries:
+            return True
+        tracked_again = _sha256(self.folder / "tracks.csv") == self._sha256
+        return entries > 0 and tracked_again and state["tracks_sha256"] != self._sha256
+
+    def _note_state(self, partial: Path, entries: int) -> None:
+        """Note how much of the log the files follow."""
+        state = {"entries": entries, "tracks_sha256": _sha256(partial / "tracks.csv")}
+        (partial / STATE_FILE).write_text(json.dumps(state) + "\n")
 
     def scene(self, video: str | Path | None = None) -> UInt8[np.ndarray, "H W 3"]:
         """Return the first tracked frame, or black if the video cannot be read."""
@@ -177,7 +199,7 @@ class EditedFolder:
 
     @contextmanager
     def _replacing(self, more: tuple[str, ...]) -> Iterator[Path]:
-        with replacing_together(self.folder, [*REMADE, *more]) as partial:
+        with replacing_together(self.folder, [*REMADE, *more, STATE_FILE]) as partial:
             yield partial
 
     def _plan(self, step: Step) -> tuple[Step, list[Edit], Edited]:
@@ -208,8 +230,7 @@ class EditedFolder:
                 + (f" in steps of {self.about.stride}." if self.about.stride > 1 else ".")
             )
 
-    def _append(self, given: Step, step: Step, edits: list[Edit], edited: Edited) -> Entry:
-        self._keep_original()
+    def _append(self, step: Step, edited: Edited) -> Entry:
         entry = append(self.folder / LOG_FILE, step, self._sha256)
         self._edited = edited
         return entry
@@ -247,6 +268,10 @@ class EditedFolder:
         for name in (*REMADE, *FILMS):
             if (self.source / name).exists():
                 _copy(self.source / name, partial / name)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _copy(source: Path, target: Path) -> None:

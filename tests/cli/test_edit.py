@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scalor.edits import Delete, EditedFolder
 from tests.edits.drawn import MIXED, true_centres, write_results, write_scene
 
 from .conftest import Say
@@ -45,6 +46,7 @@ def test_every_operation_and_the_log(tracked: Path, say: Say) -> None:
     ]
     assert len(log["in_effect"]) == 6
     assert log["names"] == {"1": "queen bee"}
+    assert say("edit", "--json", tracked, "log").document == log
     assert log["entries"][0]["new"] == 4
     assert log["entries"][5]["box"] == [-3, 5, 4.5, 15]
     shown = say("edit", tracked, "log").out
@@ -92,3 +94,10 @@ def test_refusals(words: list[object], said: str, tracked: Path, say: Say) -> No
 
 def test_a_folder_without_results_is_refused(tmp_path: Path, say: Say) -> None:
     assert "holds no tracks.csv" in say("edit", tmp_path, "log").complaint
+
+
+def test_files_that_lag_behind_the_log_are_made_anew(tracked: Path, say: Say) -> None:
+    EditedFolder(tracked).do(Delete(3), write=False)
+    say("edit", tracked, "log")
+    with open(tracked / "tracks.csv", newline="") as file:
+        assert {row["id"] for row in csv.DictReader(file)} == {"1", "2"}

@@ -123,6 +123,12 @@ def test_a_split_is_undone_by_a_merge(tracks: Tracks, number: int, frame: int) -
         assert same(apply(tracks, [Split(number, frame), Merge(number, new)]), tracks)
 
 
+def test_an_edit_after_an_undo_ends_the_chance_of_a_redo() -> None:
+    assert in_effect([Name(1, "a"), Undo(), Name(1, "b")]) == [Name(1, "b")]
+    with pytest.raises(InputError, match="nothing to redo"):
+        in_effect([Name(1, "a"), Undo(), Name(1, "b"), Redo()])
+
+
 STORY = tracks_of(np.full((4, 2, 2), 50.0), np.tile([1, 2], (4, 1)))
 
 

@@ -15,7 +15,7 @@ from scalor.errors import InputError
 from scalor.files import folder_lock
 from scalor.outputs.mask_files import decode
 from scalor.replacement import MANIFEST
-from tests.edits.drawn import FRAMES, MIXED, SIZE, discs, mixed_ids, true_centres
+from tests.edits.drawn import FRAMES, MIXED, SIZE, discs, mixed_ids, true_centres, write_results
 from tests.outputs.stories import contents
 
 RIGHT = Swap(1, 2, MIXED)
@@ -56,12 +56,25 @@ def test_masks_follow_their_boxes(folder: Path) -> None:
         expected = np.zeros(SIZE, bool) if number == 4 else discs()[frame, number - 1]
         assert np.array_equal(mask, expected), (frame, number)
         assert (frame, number) != (5, 3)
-    pages = [np.array(page) for page in ImageSequence.Iterator(Image.open(folder / "labels.tif"))]
+    pages = label_pages(folder)
     assert len(pages) == FRAMES
     for frame, page in enumerate(pages):
         for number in (1, 2, 3):
             shown = discs()[frame, number - 1] & ~discs()[frame, number % 3] & ~discs()[frame, (number + 1) % 3]
             assert set(page[shown].tolist()) == ({0} if (frame, number) == (5, 3) else {number})
+
+
+def label_pages(folder: Path) -> np.ndarray:
+    return np.stack([np.array(page) for page in ImageSequence.Iterator(Image.open(folder / "labels.tif"))])
+
+
+def test_where_masks_overlap_the_same_object_stays_on_top(folder: Path) -> None:
+    before = label_pages(folder)
+    EditedFolder(folder).do(RIGHT)
+    after = label_pages(folder)
+    assert (discs()[MIXED, 0] & discs()[MIXED, 1]).any()
+    assert np.array_equal(after[:MIXED], before[:MIXED])
+    assert np.array_equal(after[MIXED:], np.array([0, 2, 1, 3])[before[MIXED:]])
 
 
 def test_the_originals_stay_and_an_undo_brings_every_byte_back(folder: Path) -> None:
@@ -76,8 +89,8 @@ def test_the_originals_stay_and_an_undo_brings_every_byte_back(folder: Path) -> 
     edited.undo()
     edited.undo()
     after = {name: file for name, file in contents(folder).items() if not name.startswith("original")}
-    assert after.keys() == before.keys() | {"edits.jsonl"}
-    assert all(after[name] == before[name] for name in before)
+    assert after.keys() == before.keys() | {"edits.jsonl", "edited.json"}
+    assert all(after[name] == before[name] for name in before if name != MANIFEST)
     edited.redo()
     assert edited.edits == [RIGHT]
 
@@ -100,8 +113,21 @@ def test_edits_without_files_are_written_together(folder: Path) -> None:
     now = contents(folder)
     assert all(now[name] == before[name] for name in before)
     assert EditedFolder(folder).names == {1: "right"}
+    assert edited.stale
     edited.write()
     assert (folder / "names.csv").exists()
+    assert not EditedFolder(folder).stale
+
+
+def test_files_that_were_tracked_again_lag_behind_the_log(folder: Path) -> None:
+    for step in (Name(1, "right"), RIGHT):
+        assert not EditedFolder(folder).stale
+        EditedFolder(folder).do(step)
+    write_results(folder, folder.parent / "discs.mp4")
+    assert EditedFolder(folder).stale
+    for _ in range(2):
+        EditedFolder(folder).undo()
+        assert not EditedFolder(folder).stale
 
 
 def test_the_log_records_the_ids_that_were_given(folder: Path) -> None:
