@@ -61,37 +61,37 @@ class ModelConfig(Settings):
     slots: int = setting(32, "K, the most objects followed at once", ge=1, le=MOST_SLOTS)
     proposals: int = setting(16, "cells that may propose a new object in a frame after the first", ge=1, le=MOST_SLOTS)
     object_size: tuple[float, float] = setting((9.0, 9.0), "typical height and width of an object, pixels", gt=0)
-    size_range: float = setting(0.5, "sizes vary by this share around object_size, either way", gt=0, lt=1)
+    size_range: float = setting(0.5, "largest deviation of a size from object_size, as a share of it", gt=0, lt=1)
     glimpse: int = setting(
-        16, "P, side of the square an object is looked at and drawn in, pixels", ge=4, le=1_024, multiple_of=4
+        16, "P, side of a glimpse, in which an object is encoded and decoded, pixels", ge=4, le=1_024, multiple_of=4
     )
     what_dim: int = setting(16, "length of z_what, the appearance of an object", ge=1, le=WIDEST)
     feature_dim: int = setting(64, "channels of the image features, one vector per cell", ge=2, le=WIDEST)
-    memory: bool = setting(True, "image features remember earlier frames (off: every frame is looked at by itself)")
+    memory: bool = setting(True, "image features depend on earlier frames (off: on the frame alone)")
     tracker_dim: int = setting(128, "length of a tracker's hidden state", ge=1, le=WIDEST)
     prior_dim: int = setting(64, "length of the transition prior's hidden state", ge=1, le=WIDEST)
-    attention: bool = setting(True, "a tracker sees only the features around its object (off: all of them)")
+    attention: bool = setting(True, "a tracker gets only the features around its object (off: all features)")
     attention_cells: int = setting(4, "side of the attended window, cells", ge=1, le=64)
-    search: bool = setting(True, "a tracker also looks at the pixels around its object (off: as the paper)")
-    search_scale: float = setting(2.0, "side of the region that it looks at, in sides of the object's box", gt=0, le=16)
+    search: bool = setting(True, "a tracker also gets the pixels around its object (off: as in the paper)")
+    search_scale: float = setting(2.0, "side of the region of these pixels, in sides of the object's box", gt=0, le=16)
     inertia: bool = setting(
-        False, "a tracker starts from where the last move leads (off: the last place, as the paper)"
+        False, "a tracker expects its object where its last motion leads (off: at its last position, as in the paper)"
     )
-    rejection: bool = setting(True, "reject proposals that propagated objects already explain")
+    rejection: bool = setting(True, "reject proposals at places that propagated objects explain")
     rejection_overlap: float = setting(
-        0.3, "tau, the explained share of a proposal at which it is rejected", gt=0, lt=1
+        0.3, "tau, the explained share of a proposal from which on it is rejected", gt=0, lt=1
     )
     explained_mask: float = setting(
         0.1, "mask value above which propagated objects explain a pixel, when proposals are rejected", gt=0, lt=1
     )
-    siblings: bool = setting(True, "of proposals that found one object the most present stays (off: all, as the paper)")
+    siblings: bool = setting(True, "non-maximum suppression of proposals of one object (off: as in the paper)")
     sibling_cover: float = setting(
-        0.8, "share of a proposal that more present ones cover, at which they found one object", gt=0, le=1
+        0.8, "share of a proposal covered by more likely ones, from which on it is suppressed", gt=0, le=1
     )
-    sibling_neighbours: int = setting(4, "more present proposals, the nearest ones, that it is compared with", ge=1)
+    sibling_neighbours: int = setting(4, "nearest more likely proposals that a proposal is compared with", ge=1)
     birth_presence: float = setting(0.7, "a proposal above this presence becomes an object", gt=0, lt=1)
     death_presence: float = setting(0.4, "an object below this presence is dropped", gt=0, lt=1)
-    end_duplicates: bool = setting(True, "of two like objects at one place the younger ends (off: as the paper)")
+    end_duplicates: bool = setting(True, "end the younger of two similar objects at one place (off: as in the paper)")
     duplicate_iou: float = setting(0.5, "smallest overlap (IoU) of the boxes of such objects", gt=0, lt=1)
     duplicate_what: float = setting(
         0.1, "largest mean squared difference of the z_what of such objects; others differ by 1 to 2", gt=0
@@ -104,9 +104,7 @@ class ModelConfig(Settings):
     )
     background: bool = setting(False, "model a moving background (off: it is black)")
     background_dim: int = setting(10, "length of z_bg, the background's latent", ge=1, le=WIDEST)
-    still: bool = setting(
-        False, "a camera that stands still: a frame comes with a picture of the scene without objects"
-    )
+    still: bool = setting(False, "a stationary camera: every frame comes with a picture of the background")
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
     def check(self) -> None:
@@ -122,7 +120,7 @@ class ModelConfig(Settings):
             not (self.still and self.background),
             "model.still",
             self.still,
-            "the scene behind the objects is either given or modelled, so switch model.background off",
+            "the background is either given or modelled, so switch model.background off",
         )
 
     @property
@@ -173,25 +171,23 @@ class SceneConfig(Settings):
     births: tuple[int, ...] = setting(
         (0,), "frames at which a group of `objects` new objects appears", ge=0, shortest=1
     )
-    steer: bool = setting(False, "objects steer towards each other, so that they cover each other often")
+    steer: bool = setting(False, "objects move towards each other in pairs, so that occlusions are frequent")
     digits: tuple[int, ...] = setting((), "mnist: the digits that appear (none given: all ten)", ge=0, le=9)
-    still: bool = setting(False, "replay: a frame comes with a picture of the scene without objects (footage: always)")
+    still: bool = setting(False, "replay: every frame comes with a picture of the background (footage: always)")
     footage: str = setting("", "footage: the file that `scalor fit` keeps a video's frames in")
     scale: float = setting(1.0, "footage: pixels of a frame for each pixel of the video, along a side", gt=0)
     stretch: float = setting(1.0, "footage: how many times more than `scale` the width is scaled", gt=0)
     perspective: tuple[float, float] = setting(
-        (1.0, 1.0), "footage: size of objects at the video's upper and lower edge, in sizes of a typical one"
+        (1.0, 1.0), "footage: size of objects at the upper and the lower edge of the video, in typical sizes"
     )
     object_size: tuple[float, float] = setting(
         (0.0, 0.0), "footage: typical height and width of an object in the video, pixels; 0: by model.object_size", ge=0
     )
     video_size: tuple[int, int] = setting((0, 0), "footage: height and width of the video; 0: not known", ge=0)
     stride: int = setting(1, "footage: frames of the video from one frame to the next", ge=1)
-    recorded: int = setting(0, "composed: clips that are made beforehand and go through a real H.264 encoder", ge=0)
-    contrast: float = setting(
-        1.0, "footage: how many times stronger than in the video things differ from the scene", ge=1
-    )
-    zoom: float = setting(1.0, "footage: clips are shown up to this many times larger or smaller", ge=1)
+    recorded: int = setting(0, "composed: number of clips that are made beforehand and compressed with H.264", ge=0)
+    contrast: float = setting(1.0, "footage: factor by which the difference from the background is amplified", ge=1)
+    zoom: float = setting(1.0, "footage: largest factor by which clips are enlarged or reduced", ge=1)
 
     @property
     def gives_still(self) -> bool:
@@ -220,20 +216,22 @@ class TrainConfig(Settings):
         (0.9, 0.999), "Adam's decay rates of the mean and of the mean square of the gradient", ge=0, lt=1
     )
     epsilon: float = setting(1e-8, "Adam's epsilon, which keeps it from dividing by zero", gt=0)
-    cooldown: int = setting(0, "last steps, over which the step size falls to zero", ge=0)
-    clip_norm: float = setting(1.0, "largest norm of the gradient", gt=0)
-    clip_usual: float = setting(0.0, "largest norm of the gradient, times the usual one; 0: any", gt=1, also=0)
+    cooldown: int = setting(0, "number of last steps, over which the step size falls to zero", ge=0)
+    clip_norm: float = setting(1.0, "gradient clipping: largest norm", gt=0)
+    clip_usual: float = setting(
+        0.0, "gradient clipping: largest norm, as a multiple of a moving average of norms; 0: off", gt=1, also=0
+    )
     clip_usual_rate: float = setting(
-        0.02, "weight of the newest norm in the usual one, a moving average (geometric)", gt=0, le=1
+        0.02, "weight of the newest norm in that moving average, which is geometric", gt=0, le=1
     )
     clip_object: float = setting(
         0.0,
-        "largest gradient that an object's place or latents get from later frames, times the usual one; 0: any",
+        "gradient clipping between frames: largest gradient of an object, as a multiple of their mean; 0: off",
         gt=1,
         also=0,
     )
     lesson: float = setting(
-        0.0, "weight of the truth's lesson (presence, place, mask, depth) beside the bound; 0: the bound alone", ge=0
+        0.0, "weight of the supervised loss (presence, box, mask, depth), for scenes with a truth; 0: off", ge=0
     )
     seed: int = setting(0, "seed of the weights, the scenes and the samples", ge=0)
     lengths: tuple[tuple[int, int], ...] = setting(
@@ -255,14 +253,12 @@ class TrainConfig(Settings):
         lt=(1, 1, None),
         ge=(None, None, 0),
     )
-    gradients_through_time: int = setting(
-        0, "step from which gradients flow between time steps; before it they are cut", ge=0
-    )
+    gradients_through_time: int = setting(0, "step from which on gradients flow between frames", ge=0)
     start: str = setting("", "weights to start from: a shipped name, a run folder or a file (none given: random ones)")
     precision: str = setting(
         "auto", "float32, bf16, or auto (bf16 on a GPU, float32 elsewhere)", choices=("auto", "float32", "bf16")
     )
-    compile: bool = setting(True, "compile the time step on a GPU (off: slower steps, but they start at once)")
+    compile: bool = setting(True, "compile the time step on a GPU (off: slower steps, no wait at the start)")
     log_every: int = setting(50, "steps between log lines", ge=1)
     picture_every: int = setting(1_000, "steps between TensorBoard pictures", ge=1)
     save_every: int = setting(500, "steps between checkpoints", ge=1)
@@ -301,12 +297,17 @@ class Config(Generic[M_co]):
                 given == wanted,
                 f"{name}.still",
                 getattr(self, name).still,
-                f"these scenes {'come' if given else 'do not come'} with a picture of the empty scene, but model.still "
+                f"these scenes {'come' if given else 'do not come'} with a picture of the background, but model.still "
                 f"is {wanted}",
             )
         taught = self.train.lesson > 0
         knows = self.scene.kind in ("composed", "footage", "shapes", "mnist", "replay") and self.system == "scalor"
-        require(not taught or knows, "train.lesson", self.train.lesson, "only SCALOR on scenes with a truth can use it")
+        require(
+            not taught or knows,
+            "train.lesson",
+            self.train.lesson,
+            "set it to 0: only SCALOR has it, on scenes with a truth",
+        )
         longest = max(frames for _, frames in self.train.lengths)
         require(
             longest <= self.scene.length,

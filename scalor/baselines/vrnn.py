@@ -32,13 +32,11 @@ class VRNNConfig(Settings):
     frame: tuple[int, int] = setting((64, 64), "height and width of every frame, pixels", ge=1)
     channels: tuple[int, ...] = setting(
         (32, 64, 128, 128),
-        "channels of the encoder's layers, each of which halves the frame; the decoder goes back",
+        "channels of the encoder's layers, each of which halves the frame; the decoder has them in reverse",
         ge=1,
         shortest=1,
     )
-    feature_dim: int = setting(
-        256, "length of what the encoder makes of a frame, and of what is made of a latent", ge=1
-    )
+    feature_dim: int = setting(256, "length of the feature vectors of a frame and of a latent", ge=1)
     state_dim: int = setting(128, "length of the LSTM's state", ge=1)
     latent_dim: int = setting(128, "length of the latent of a frame", ge=1)
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)

@@ -94,7 +94,7 @@ class FrameCollector:
         if not self.spots:
             height, width = self.object_size
             raise InputError(
-                f"{self.view.video.name} shows nothing of about {height:.0f}x{width:.0f} px that moves: say another "
+                f"{self.view.video.name} shows nothing of about {height:.0f}x{width:.0f} px that moves: give another "
                 "--object-size, or choose another part of it with --start, --end or --region."
             )
         stills = np.stack([picture.transpose(2, 0, 1) for picture in self.background.epochs])

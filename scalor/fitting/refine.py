@@ -88,7 +88,7 @@ def prepare(
     sources: Sequence[str],
     folder: Path,
     part: Selection,
-    wish: RefineOptions,
+    options: RefineOptions,
     fps: float,
     device: torch.device,
     change: Callable[[Config], Config],
@@ -103,7 +103,7 @@ def prepare(
         Run folder, in which the frames are saved.
     part : Selection
         Part of the videos to use.
-    wish : RefineOptions
+    options : RefineOptions
         Settings given by the user.
     fps : float
         Frames a second of sources that do not state their own.
@@ -113,30 +113,32 @@ def prepare(
         Function that applies the user's overrides to the chosen config.
     """
     begun = time.monotonic()
-    start = checkpoint.read(checkpoint.find(wish.weights)).config
+    start = checkpoint.read(checkpoint.find(options.weights)).config
     if not is_universal(start.scene):
-        raise InputError(f"weights is {wish.weights!r}: refine universal weights, such as any, or a model fitted so.")
-    selection = replace(part, stride=wish.stride or part.stride)
-    views = [look_at(open_video(source, selection, fps), wish.object_size) for source in sources]
+        raise InputError(
+            f"weights is {options.weights!r}: refine universal weights, such as any, or a model fitted so."
+        )
+    selection = replace(part, stride=options.stride or part.stride)
+    views = [look_at(open_video(source, selection, fps), options.object_size) for source in sources]
     check_views(views)
     for view in views:
         check_length(view.steady, LONGEST)
-    config = settings(start.model, views[0], selection.stride, str(folder / FOOTAGE_FILE), wish)
-    kept = (keep_and_label(view, config, load_for(view, wish.weights, device)) for view in views)
+    config = settings(start.model, views[0], selection.stride, str(folder / FOOTAGE_FILE), options)
+    kept = (keep_and_label(view, config, load_for(view, options.weights, device)) for view in views)
     frames = reduce(Frames.beside, kept)
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
     if frames.labels is None:  # nothing was found, so there are no labels: train with the ELBO alone
         config = replace(config, train=replace(config.train, lesson=0.0))
     config = change(config)
-    if wish.steps is None:
-        left = 60 * wish.minutes * TIME_SHARE - (time.monotonic() - begun)
+    if options.steps is None:
+        left = 60 * options.minutes * TIME_SHARE - (time.monotonic() - begun)
         config = replace(config, train=schedule(steps_in(config, left, device), config.train))
         config = change(config)  # apply the user's overrides last
     return Prepared(config, views, len(frames.frames))
 
 
-def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wish: RefineOptions) -> Config:
+def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, options: RefineOptions) -> Config:
     """Return the config of a refinement: the universal model at the scale and contrast of this view.
 
     `stride` is the distance between training frames, and `footage` the file that holds them.
@@ -173,12 +175,12 @@ def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, wis
         temperature=(0.3, 0.3, 0),
         presence_prior=(0.01, 0.01, 0),
         lesson=SUPERVISED_WEIGHT,
-        start=wish.weights,
+        start=options.weights,
         log_every=10,
         picture_every=25,
         save_every=25,
     )
-    return Config(fitted, scene, scene, schedule(wish.steps or FEWEST_STEPS, train))
+    return Config(fitted, scene, scene, schedule(options.steps or FEWEST_STEPS, train))
 
 
 def schedule(steps: int, train: TrainConfig) -> TrainConfig:

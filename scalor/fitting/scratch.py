@@ -63,14 +63,14 @@ class ScratchOptions:
     """Number of optimiser steps."""
 
 
-def choose(found: Survey, said: ScratchOptions, size: tuple[int, int], frames: int, footage: str) -> Config:
+def choose(found: Survey, options: ScratchOptions, size: tuple[int, int], frames: int, footage: str) -> Config:
     """Return the full config for a video.
 
     Parameters
     ----------
     found : Survey
         Survey of the video.
-    said : ScratchOptions
+    options : ScratchOptions
         Settings given by the user.
     size : tuple of int
         Height and width of the video, in pixels.
@@ -79,9 +79,9 @@ def choose(found: Survey, said: ScratchOptions, size: tuple[int, int], frames: i
     footage : str
         File in which the training frames are kept.
     """
-    height, width = said.object_size or found.object_size
-    scale = said.scale or scale_for(height * width)
-    stride = said.stride or min(stride_for(found.speed, min(height, width)), max(1, frames // LENGTH))
+    height, width = options.object_size or found.object_size
+    scale = options.scale or scale_for(height * width)
+    stride = options.stride or min(stride_for(found.speed, min(height, width)), max(1, frames // LENGTH))
     object_size = (round(height * scale, 1), round(width * scale, 1))
     cell = (power_of_two_below(object_size[0] / CELLS), power_of_two_below(object_size[1] / CELLS))
     frame = tuple(
@@ -115,7 +115,7 @@ def choose(found: Survey, said: ScratchOptions, size: tuple[int, int], frames: i
         still=True,
         sigma=sigma_for(found.strength * contrast, math.prod(object_size)),
     )
-    return Config(model, scene, scene, schedule(said.steps))
+    return Config(model, scene, scene, schedule(options.steps))
 
 
 def schedule(steps: int) -> TrainConfig:
@@ -192,7 +192,7 @@ def prepare(
     sources: Sequence[str],
     folder: Path,
     part: Selection,
-    said: ScratchOptions,
+    options: ScratchOptions,
     fps: float,
     change: Callable[[Config], Config],
 ) -> Prepared:
@@ -206,19 +206,19 @@ def prepare(
         Run folder, in which the frames are saved.
     part : Selection
         Part of the videos to use. Its stride is ignored.
-    said : ScratchOptions
+    options : ScratchOptions
         Settings given by the user.
     fps : float
         Frames a second of sources that do not state their own.
     change : callable
         Function that applies the user's overrides to the chosen config.
     """
-    views = [look_at(open_video(source, replace(part, stride=1), fps), said.object_size) for source in sources]
+    views = [look_at(open_video(source, replace(part, stride=1), fps), options.object_size) for source in sources]
     check_views(views)
     found = views[0].found
     assert found is not None
     shortest = min(first_frames(view.steady, LARGEST_STRIDE * LENGTH) for view in views)
-    config = change(choose(found, said, views[0].steady.size, shortest, str(folder / FOOTAGE_FILE)))
+    config = change(choose(found, options, views[0].steady.size, shortest, str(folder / FOOTAGE_FILE)))
     strided = [at_stride(view, config.scene.stride) for view in views]
     for view in strided:
         check_length(view.steady, config.scene.length)
@@ -234,7 +234,7 @@ def check_views(views: Sequence[VideoView]) -> None:
         if view.found is None:
             raise InputError(
                 f"{view.video.name} shows nothing that moves: choose another part of it with --start, --end or "
-                "--region, or say --object-size if the objects are very small."
+                "--region, or give --object-size if the objects are very small."
             )
         one, first = view.steady.size, views[0].steady.size
         if one != first:

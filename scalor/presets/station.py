@@ -70,7 +70,7 @@ def grand_central_replay() -> Config:
 
 @preset
 def grand_central_replay_still() -> Config:
-    """The same replay for a camera known to stand still: the empty scene, a median, is given and not modelled."""
+    """The same replay for a stationary camera: the background, a median, is given and not modelled."""
     config = grand_central_replay()
     scene = replace(STATION, still=True)
     model = replace(config.model, background=False, still=True)

@@ -23,12 +23,12 @@ class SQAIRConfig(Settings):
     slots: int = setting(3, "N, the most objects at once, and the steps of discovery in the first frame", ge=1)
     discoveries: int = setting(3, "most steps of discovery in a later frame", ge=1)
     particles: int = setting(5, "k, the particles of the importance-weighted bound in training", ge=2)
-    object_size: tuple[float, float] = setting((9.0, 9.0), "height and width of an object expected, pixels", gt=0)
-    size_range: float = setting(0.5, "sizes vary by this share around object_size, either way", gt=0, lt=1)
+    object_size: tuple[float, float] = setting((9.0, 9.0), "typical height and width of an object, pixels", gt=0)
+    size_range: float = setting(0.5, "largest deviation of a size from object_size, as a share of it", gt=0, lt=1)
     reach: float = setting(
         1.2, "extent of the allowed centres in frames, so that an object can be half outside of the frame", gt=0
     )
-    glimpse: int = setting(20, "P, side of the square an object is looked at and drawn in, pixels", ge=1)
+    glimpse: int = setting(20, "P, side of a glimpse, in which an object is encoded and decoded, pixels", ge=1)
     what_dim: int = setting(50, "length of z_what, the appearance of an object", ge=1)
     hidden_dim: int = setting(256, "width of the layers and of the hidden states", ge=1)
     first_discovery: float = setting(
@@ -39,7 +39,7 @@ class SQAIRConfig(Settings):
     )
     sigma: float = setting(0.3, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
     discovery_limit: float = setting(
-        5.0, "presence logits of discovery stay within this, so that others are tried", gt=0
+        5.0, "largest absolute presence logit of discovery, so that other choices are tried", gt=0
     )
     discovery_bias: float = setting(
         4.0, "bias of the presence logits of discovery in the first frame, so that objects are found at first", ge=0
