@@ -24,6 +24,10 @@ MEMORY = 6 * GIGABYTE
 """Address space of a command; a healthy one needs about 3 GB of it, most of it for libraries."""
 
 
+STOPPED = (128 + signal.SIGTERM, -signal.SIGTERM)
+"""Exit codes of a command that ended because it was asked to."""
+
+
 def load_libraries() -> None:
     """Load what commands need, once, before the first fork."""
     import av  # noqa: F401
@@ -38,11 +42,16 @@ def load_libraries() -> None:
 
 
 def command(
-    words: Sequence[str], folder: Path, limit_s: float = LIMIT_S, limits: Mapping[int, int] | None = None
+    words: Sequence[str],
+    folder: Path,
+    limit_s: float = LIMIT_S,
+    limits: Mapping[int, int] | None = None,
+    patient: bool = False,
 ) -> Ended:
     """Run a command of `scalor` in a folder. Return how it ended.
 
-    `limits` maps resources of the `resource` module to their limits.
+    `limits` maps resources of the `resource` module to their limits. With `patient`, a command that is still busy after
+    the time limit may have been asked for much: it is stopped by SIGTERM, and hangs only if it ignores that.
     """
 
     def work() -> int:
@@ -50,16 +59,22 @@ def command(
 
         return main(list(words))
 
-    return forked(work, folder, limit_s, {resource.RLIMIT_AS: MEMORY, **(limits or {})})
+    return forked(work, folder, limit_s, {resource.RLIMIT_AS: MEMORY, **(limits or {})}, patient)
 
 
-def forked(work: Callable[[], int], folder: Path, limit_s: float, limits: Mapping[int, int]) -> Ended:
+def forked(
+    work: Callable[[], int], folder: Path, limit_s: float, limits: Mapping[int, int], patient: bool = False
+) -> Ended:
     """Run a function in a child process as if it were a program."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = os.fork()
         if child == 0:
             become(work, folder, out.fileno(), err.fileno(), limits)
-        code = wait(child, limit_s)
+        code = wait(child, limit_s / 4 if patient else limit_s, kill=not patient)
+        if code is None and patient:
+            os.kill(child, signal.SIGTERM)
+            code = wait(child, limit_s)
+            code = 0 if code in STOPPED else code
         texts = []
         for file in (out, err):
             file.seek(0)
@@ -95,14 +110,19 @@ def become(work: Callable[[], int], folder: Path, out: int, err: int, limits: Ma
         os._exit(code)
 
 
-def wait(child: int, limit_s: float) -> int | None:
-    """Wait for a process. Return its exit code, negative for a signal, or None after killing it and its children."""
+def wait(child: int, limit_s: float, kill: bool = True) -> int | None:
+    """Wait for a process. Return its exit code, negative for a signal, or None if its time is over.
+
+    With `kill`, it and its children are killed then.
+    """
     until = time.monotonic() + limit_s
     pause = 0.002
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until and not kill:
+            return None
         if time.monotonic() > until:
             with suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)
