@@ -4,7 +4,7 @@ import argparse
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -83,16 +83,8 @@ SKIPPED = ("demo", "reproduce", "view")
 """Commands that take long whatever they are told, or that serve until they are stopped."""
 
 
-@dataclass(frozen=True)
-class Bases:
-    """Where the inputs are, and what every command accepts."""
-
-    folder: Path
-    commands: dict[str, argparse.ArgumentParser]
-
-
-def prepare(folder: Path) -> Bases:
-    """Write inputs that work."""
+def prepare(folder: Path) -> Path:
+    """Write inputs that work. Return their folder."""
     home = folder / "inputs"
     home.mkdir()
     tiny_weights(home).rename(home / "weights.safetensors")
@@ -102,9 +94,10 @@ def prepare(folder: Path) -> Bases:
     (home / "tracks.csv").write_bytes((home / "tracked" / "tracks.csv").read_bytes())
     (home / "gt.txt").write_text("1,1,2,2,6,6,1\n2,1,3,2,6,6,1\n")
     (home / "folder").mkdir()
-    return Bases(home, parsers())
+    return home
 
 
+@cache
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of every command."""
     from scalor.cli.options import parser
@@ -163,12 +156,12 @@ def inputs(home: Path) -> dict[str, bytes]:
     return {**contents(home / "tracked"), **{name: (home / name).read_bytes() for name in names}}
 
 
-def case(bases: Bases, random: Random, home: Path) -> Finding:
+def case(folder: Path, random: Random, home: Path) -> Finding:
     """Run a command line in a folder with inputs that work."""
-    shutil.copytree(bases.folder, home, dirs_exist_ok=True)
+    shutil.copytree(folder, home, dirs_exist_ok=True)
     os.mkfifo(home / "fifo")
-    name = random.choice(sorted(bases.commands))
-    words = [name, *SLOW.get(name, []), *line(name, bases.commands[name], random)]
+    name = random.choice(sorted(parsers()))
+    words = [name, *SLOW.get(name, []), *line(name, parsers()[name], random)]
     before = inputs(home)
     ended = command(words, home, patient=True)
     seen = " ".join(ascii(word)[1:-1] if len(word) < 60 else ascii(word[:20])[1:-1] + "..." for word in words)

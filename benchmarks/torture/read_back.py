@@ -12,7 +12,6 @@ import numpy as np
 from benchmarks.torture import damage
 from benchmarks.torture.campaign import Campaign, Finding, contents
 from benchmarks.torture.commands import command
-from benchmarks.torture.models import tiny_weights
 from benchmarks.torture.outcomes import Outcome, judge
 from benchmarks.torture.videos import pictures
 from benchmarks.torture.weights import change_somewhere
@@ -88,9 +87,8 @@ def prepare(folder: Path) -> Bases:
 
     home = folder / "inputs"
     home.mkdir()
-    tiny_weights(home)
     np.save(home / "video.npy", pictures()[:ROWS])
-    track = ["track", "video.npy", "--weights", "tiny.safetensors", "--out", "tracked"]
+    track = ["track", "video.npy", "--weights", "classical-colour", "--object-size", "10x10", "--out", "tracked"]
     ended = command(track, home)
     assert ended.code == 0, ended.err
     lines = (home / "tracked" / "tracks_mot.txt").read_text().splitlines()
