@@ -26,18 +26,30 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Try:
+    """What makes a case."""
+
+    number: int
+    random: Random
+    home: Path
+    """A folder of its own, deleted afterwards."""
+
+
+@dataclass(frozen=True)
 class Campaign:
     """One kind of hostility."""
 
     name: str
     prepare: Callable[[Path], Any]
     """Makes what all cases share, in a folder; the result is given to every case."""
-    case: Callable[[Any, Random, Path], Finding]
-    """Runs a case in a folder of its own."""
+    case: Callable[[Any, Try], Finding]
+    """Runs a case."""
     share: float = 1.0
     """Part of the time budget, relative to the other campaigns."""
     jobs: int = 2
     """Cases at a time."""
+    count: Callable[[Any], int] | None = None
+    """The number of all cases there are, for a campaign that tries every one of them."""
 
 
 def run(campaign: Campaign, seed: int, budget_s: float, tries: int | None, first: int = 0) -> list[Result]:
@@ -47,6 +59,8 @@ def run(campaign: Campaign, seed: int, budget_s: float, tries: int | None, first
     results: list[Result] = []
     try:
         shared = campaign.prepare(folder)
+        if campaign.count is not None:
+            tries = min(tries or 10**9, campaign.count(shared))
         numbers = iter(range(first, first + (tries if tries is not None else 10**9)))
         with (
             ProcessPoolExecutor(campaign.jobs, get_context("fork")) as pool,
@@ -74,7 +88,7 @@ def one_case(campaign: Campaign, shared: Any, seed: int, number: int, folder: Pa
     home = folder / f"case-{number}"
     home.mkdir()
     try:
-        found = campaign.case(shared, Random(f"{seed} {campaign.name} {number}"), home)
+        found = campaign.case(shared, Try(number, Random(f"{seed} {campaign.name} {number}"), home))
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return Result(campaign.name, number, found.outcome, found.case, found.detail)

@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from benchmarks.torture.campaign import Campaign, Finding, contents
+from benchmarks.torture.campaign import Campaign, Finding, Try, contents
 from benchmarks.torture.commands import command
 from benchmarks.torture.models import TINY, tiny_weights
 from benchmarks.torture.outcomes import Outcome, judge
@@ -156,8 +156,9 @@ def inputs(home: Path) -> dict[str, bytes]:
     return {**contents(home / "tracked"), **{name: (home / name).read_bytes() for name in names}}
 
 
-def case(folder: Path, random: Random, home: Path) -> Finding:
+def case(folder: Path, given: Try) -> Finding:
     """Run a command line in a folder with inputs that work."""
+    random, home = given.random, given.home
     shutil.copytree(folder, home, dirs_exist_ok=True)
     os.mkfifo(home / "fifo")
     name = random.choice(sorted(parsers()))

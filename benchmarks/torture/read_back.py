@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 
 from benchmarks.torture import damage
-from benchmarks.torture.campaign import Campaign, Finding, contents
+from benchmarks.torture.campaign import Campaign, Finding, Try, contents
 from benchmarks.torture.commands import command
 from benchmarks.torture.outcomes import Outcome, judge
 from benchmarks.torture.videos import pictures
@@ -113,8 +113,9 @@ def prepare(folder: Path) -> Bases:
     return Bases(home, uses)
 
 
-def case(bases: Bases, random: Random, home: Path) -> Finding:
+def case(bases: Bases, given: Try) -> Finding:
     """Damage a file and run a command that reads it."""
+    random, home = given.random, given.home
     shutil.copytree(bases.folder, home, dirs_exist_ok=True)
     name = random.choice(sorted(bases.uses))
     path = home / name

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.torture import damage
-from benchmarks.torture.campaign import Campaign, Finding
+from benchmarks.torture.campaign import Campaign, Finding, Try
 from benchmarks.torture.commands import command
 from benchmarks.torture.models import tiny_weights
 from benchmarks.torture.outcomes import Outcome, judge
@@ -94,8 +94,9 @@ def prepare(folder: Path) -> Bases:
     return Bases(tiny_weights(folder), videos, pages)
 
 
-def case(bases: Bases, random: Random, home: Path) -> Finding:
+def case(bases: Bases, given: Try) -> Finding:
     """Damage one video and track it."""
+    random, home = given.random, given.home
     kind = damage.pick(random)
     if random.random() < 0.1:
         return images_case(bases, random, home, kind)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.torture import damage
-from benchmarks.torture.campaign import Campaign, Finding, contents
+from benchmarks.torture.campaign import Campaign, Finding, Try, contents
 from benchmarks.torture.commands import LIMIT_S, command, forked
 from benchmarks.torture.models import TINY, tiny_weights
 from benchmarks.torture.outcomes import Outcome, judge
@@ -162,8 +162,9 @@ def pick(random: Random) -> damage.Damage:
     return random.choice((damage.pick(random), change_header, change_header, make_nan, change_tensor))
 
 
-def case(bases: Bases, random: Random, home: Path) -> Finding:
+def case(bases: Bases, given: Try) -> Finding:
     """Damage a checkpoint and use it."""
+    random, home = given.random, given.home
     kind = pick(random)
     if random.random() < 0.4:
         return resume_case(bases, random, home, kind)

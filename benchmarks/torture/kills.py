@@ -1,0 +1,193 @@
+"""Commands killed at random moments (SIGKILL), and what is then in their folders."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.torture.campaign import Campaign, Finding, Try, contents
+from benchmarks.torture.commands import command, forked
+from benchmarks.torture.models import TINY
+from benchmarks.torture.outcomes import Ended, Outcome, judge
+from benchmarks.torture.videos import pictures
+
+MOST_KILLS = 3
+"""Kills of one training, one after the other."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command, how long it takes, and what it leaves if nothing disturbs it."""
+
+    words: list[str]
+    seconds: float
+    folder: Path
+    """A folder to run it in; a copy of it is used."""
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+
+
+def measured(words: list[str], folder: Path, out: str) -> Work:
+    """Run a command in a copy of a folder, undisturbed."""
+    copy = folder.with_name(folder.name + "-undisturbed")
+    shutil.copytree(folder, copy, symlinks=True)
+    before = contents(copy / out)
+    start = time.monotonic()
+    ended = command(words, copy)
+    seconds = time.monotonic() - start
+    assert ended.code == 0, ended
+    return Work(words, seconds, folder, before, contents(copy / out))
+
+
+def killed(words: Sequence[str], folder: Path, seconds: float, which: int = signal.SIGKILL) -> Ended | None:
+    """Run a command and send it a signal after a time. Return how it ended, or None if it was killed."""
+
+    def work() -> int:
+        from scalor.cli.main import main
+
+        timer = os.fork()
+        if timer == 0:
+            time.sleep(seconds)
+            with suppress(ProcessLookupError):
+                os.kill(os.getppid(), which)
+            os._exit(0)
+        code = main(list(words))
+        os.kill(timer, signal.SIGKILL)
+        return code
+
+    ended = forked(work, folder, 60, {})
+    return None if ended.code == -signal.SIGKILL else ended
+
+
+def prepare_training(folder: Path) -> Work:
+    """Train a tiny model, undisturbed."""
+    home = folder / "home"
+    home.mkdir()
+    words = ["train", "shapes-tiny", *TINY, "--train.steps", "6", "--train.save_every", "1", "--clips", "1"]
+    return measured([*words, "--device", "cpu", "--out", "run"], home, "run")
+
+
+def prepare_fit(folder: Path) -> Work:
+    """Fit a tiny model to a small video, undisturbed."""
+    home = folder / "home"
+    home.mkdir()
+    np.save(home / "video.npy", pictures())
+    words = ["fit", "video.npy", "--scratch", "--steps", "6", "--object-size", "10x10", "--train.save_every", "1"]
+    small = ["--train.batch", "2", "--model.slots", "4", "--train.lengths", "[[0, 1], [2, 2]]"]
+    return measured([*words, *small, "--device", "cpu", "--out", "run"], home, "run")
+
+
+def weights_of(data: bytes) -> dict[str, bytes]:
+    """Return the bytes of every tensor of a model file; its header holds times, which differ."""
+    from safetensors.numpy import load
+
+    return {name: tensor.tobytes() for name, tensor in load(data).items()}
+
+
+def resumed(words: list[str]) -> list[str]:
+    """Return the words that go on with a run; `fit` takes its settings from the run folder."""
+    if words[0] == "train":
+        return [*words, "--resume"]
+    return ["fit", "video.npy", "--resume", "--device", "cpu", "--out", "run"]
+
+
+def training_case(work: Work, given: Try) -> Finding:
+    """Kill a training up to three times, go on each time, and compare its weights with those of an undisturbed one."""
+    shutil.copytree(work.folder, given.home, dirs_exist_ok=True)
+    run = given.home / "run"
+    times = [given.random.uniform(0, work.seconds) for _ in range(given.random.randint(1, MOST_KILLS))]
+    seen = f"{work.words[0]} killed after " + ", ".join(f"{seconds:.3f}" for seconds in times) + " s"
+    for number, seconds in enumerate([*times, None]):
+        begun = (run / "chosen.json").exists() if work.words[0] == "fit" else (run / "resume.safetensors").exists()
+        words = resumed(work.words) if begun and number else work.words
+        saved = sorted(run.glob("*.safetensors"))
+        ended = command(words, given.home) if seconds is None else killed(words, given.home, seconds)
+        if ended is None:
+            lost = [path.name for path in saved if not path.exists()]
+            if lost:
+                return Finding(Outcome.LOST, seen, f"gone after a kill: {lost}")
+            continue
+        if (found := judge(ended)) is not None:
+            return Finding(Outcome.LOST if found[0] is Outcome.WARNED else found[0], seen, ended.sentence[-300:])
+        break
+    left = [path.name for path in given.home.iterdir() if path.name.startswith(".")]
+    if left:
+        return Finding(Outcome.WRONG, seen, f"left behind: {left}")
+    model = weights_of((run / "model.safetensors").read_bytes())
+    if model != weights_of(work.after["model.safetensors"]):
+        return Finding(Outcome.WRONG, seen, "the weights differ from those of an undisturbed run")
+    return Finding(Outcome.CLEAN, seen)
+
+
+def prepare_tracking(folder: Path) -> Work:
+    """Track a video into a folder that holds the results of another one."""
+    home = folder / "home"
+    home.mkdir()
+    np.save(home / "old.npy", pictures()[::-1][:12])
+    np.save(home / "video.npy", pictures())
+    more = ["--weights", "classical-colour", "--object-size", "10x10", "--out", "tracked"]
+    ended = command(["track", "old.npy", *more], home)
+    assert ended.code == 0, ended
+    return measured(["track", "video.npy", *more], home, "tracked")
+
+
+def prepare_edits(folder: Path) -> Work:
+    """Track a video and name an object."""
+    work = prepare_tracking(folder)
+    ended = command(["edit", "tracked", "name", "1", "one"], work.folder)
+    assert ended.code == 0, ended
+    return measured(["edit", "tracked", "delete", "2"], work.folder, "tracked")
+
+
+IGNORED = (".partial", ".complete", ".original", "edits.jsonl")
+"""Hidden folders of a run that was killed, and the log, which is a file of its own."""
+
+
+def without_ignored(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the results alone."""
+    kept = {name: data for name, data in files.items() if name.split("/")[0] not in IGNORED}
+    return {name: data for name, data in kept.items() if not name.startswith("original/")}
+
+
+def results_case(work: Work, given: Try) -> Finding:
+    """Kill a command that replaces results: all old ones are there, or all new ones; and it runs again."""
+    shutil.copytree(work.folder, given.home, dirs_exist_ok=True)
+    seconds = given.random.uniform(0, 1.02 * work.seconds)
+    if given.random.random() < 0.5:  # near the end, where files take their places
+        seconds = given.random.uniform(0.9, 1.02) * work.seconds
+    seen = f"{work.words[0]} killed after {seconds:.3f} of {work.seconds:.3f} s"
+    ended = killed(work.words, given.home, seconds)
+    if ended is not None and (found := judge(ended)) is not None:
+        return Finding(found[0], seen, ended.sentence[-300:])
+    tracked = given.home / "tracked"
+    if work.words[0] == "edit":  # the log is read, and an interrupted move is finished
+        found = judge(looked := command(["edit", "tracked", "log"], given.home))
+        if found is not None:
+            return Finding(Outcome.LOST, seen, looked.sentence[-300:])
+    now = without_ignored(contents(tracked))
+    if now not in (without_ignored(work.before), without_ignored(work.after)):
+        old = [name for name, data in now.items() if work.before.get(name) == data]
+        new = [name for name, data in now.items() if work.after.get(name) == data]
+        return Finding(Outcome.LOST, seen, f"old: {old}; new: {new}; of {sorted(now)}")
+    if work.words[0] == "track":
+        found = judge(again := command(work.words, given.home))
+        if found is not None or without_ignored(contents(tracked)) != without_ignored(work.after):
+            return Finding(Outcome.WRONG, seen, f"a second run is not right: {again.sentence[-300:]}")
+        left = [path.name for path in (*given.home.iterdir(), *tracked.iterdir()) if path.name.startswith(".")]
+        if left != [".scalor.json"]:
+            return Finding(Outcome.WRONG, seen, f"left behind: {left}")
+    return Finding(Outcome.CLEAN, seen)
+
+
+CAMPAIGNS = (
+    Campaign("kills of train", prepare_training, training_case, share=3),
+    Campaign("kills of fit", prepare_fit, training_case),
+    Campaign("kills of track", prepare_tracking, results_case, share=2),
+    Campaign("kills of edit", prepare_edits, results_case),
+)
