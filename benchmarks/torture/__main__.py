@@ -15,13 +15,20 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.torture import command_lines, kills, read_back, videos, weights
+from benchmarks.torture import command_lines, fault_points, kills, read_back, videos, weights
 from benchmarks.torture.campaign import run
 from benchmarks.torture.commands import load_libraries
 from benchmarks.torture.outcomes import GOOD, rows
 from benchmarks.track_command import origin
 
-CAMPAIGNS = (videos.CAMPAIGN, weights.CAMPAIGN, read_back.CAMPAIGN, command_lines.CAMPAIGN, *kills.CAMPAIGNS)
+CAMPAIGNS = (
+    videos.CAMPAIGN,
+    weights.CAMPAIGN,
+    read_back.CAMPAIGN,
+    command_lines.CAMPAIGN,
+    *kills.CAMPAIGNS,
+    *fault_points.CAMPAIGNS,
+)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -1,8 +1,11 @@
 """Commands killed at random moments (SIGKILL), and what is then in their folders."""
 
+import hashlib
+import json
 import os
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,8 +38,8 @@ class Work:
 
 def measured(words: list[str], folder: Path, out: str) -> Work:
     """Run a command in a copy of a folder, undisturbed."""
-    copy = folder.with_name(folder.name + "-undisturbed")
-    shutil.copytree(folder, copy, symlinks=True)
+    copy = Path(tempfile.mkdtemp(dir=folder.parent)) / folder.name
+    shutil.copytree(folder, copy)
     before = contents(copy / out)
     start = time.monotonic()
     ended = command(words, copy)
@@ -145,14 +148,24 @@ def prepare_edits(folder: Path) -> Work:
     return measured(["edit", "tracked", "delete", "2"], work.folder, "tracked")
 
 
-IGNORED = (".partial", ".complete", ".original", "edits.jsonl")
-"""Hidden folders of a run that was killed, and the log, which is a file of its own."""
+IGNORED = (".partial", ".complete", ".original", "original", "edits.jsonl")
+"""What is no result: hidden folders of a run that was killed, the files before all edits, and the log of edits."""
 
 
-def without_ignored(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the results alone."""
+def results(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the results alone, without the absolute path of the video, which differs from copy to copy."""
     kept = {name: data for name, data in files.items() if name.split("/")[0] not in IGNORED}
-    return {name: data for name, data in kept.items() if not name.startswith("original/")}
+    about = json.loads(kept["results.json"])
+    manifest = json.loads(kept[".scalor.json"])
+    if manifest["files"].pop("results.json") != describe(kept["results.json"]):
+        raise ValueError("results.json is not the one of the manifest")
+    about.pop("video")
+    return {**kept, "results.json": json.dumps(about).encode(), ".scalor.json": json.dumps(manifest).encode()}
+
+
+def describe(data: bytes) -> dict[str, object]:
+    """Return what the manifest says of a file."""
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def results_case(work: Work, given: Try) -> Finding:
@@ -170,14 +183,17 @@ def results_case(work: Work, given: Try) -> Finding:
         found = judge(looked := command(["edit", "tracked", "log"], given.home))
         if found is not None:
             return Finding(Outcome.LOST, seen, looked.sentence[-300:])
-    now = without_ignored(contents(tracked))
-    if now not in (without_ignored(work.before), without_ignored(work.after)):
+    try:
+        now = results(contents(tracked))
+    except (ValueError, KeyError) as error:
+        return Finding(Outcome.LOST, seen, f"old and new files are mixed: {error!r}")
+    if now not in (results(work.before), results(work.after)):
         old = [name for name, data in now.items() if work.before.get(name) == data]
         new = [name for name, data in now.items() if work.after.get(name) == data]
         return Finding(Outcome.LOST, seen, f"old: {old}; new: {new}; of {sorted(now)}")
     if work.words[0] == "track":
         found = judge(again := command(work.words, given.home))
-        if found is not None or without_ignored(contents(tracked)) != without_ignored(work.after):
+        if found is not None or results(contents(tracked)) != results(work.after):
             return Finding(Outcome.WRONG, seen, f"a second run is not right: {again.sentence[-300:]}")
         left = [path.name for path in (*given.home.iterdir(), *tracked.iterdir()) if path.name.startswith(".")]
         if left != [".scalor.json"]:
