@@ -26,6 +26,10 @@ coverage: .venv/dev.stamp
 bench: .venv/demo.stamp
 	$(BIN)/python -m benchmarks cpu
 
+# Hostile inputs, kills and exhausted machines: make torture BUDGET=600 (seconds) SEED=0
+torture: .venv/dev.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.torture --budget $(or $(BUDGET),600) --seed $(or $(SEED),0)
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 

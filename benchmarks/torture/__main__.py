@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.torture import command_lines, fault_points, kills, read_back, videos, weights
+from benchmarks.torture import command_lines, fault_points, kills, limits, read_back, videos, weights
 from benchmarks.torture.campaign import run
 from benchmarks.torture.commands import load_libraries
 from benchmarks.torture.outcomes import GOOD, rows
@@ -28,6 +28,7 @@ CAMPAIGNS = (
     command_lines.CAMPAIGN,
     *kills.CAMPAIGNS,
     *fault_points.CAMPAIGNS,
+    limits.CAMPAIGN,
 )
 
 

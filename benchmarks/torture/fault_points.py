@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import safe_open
+
 from benchmarks.torture.campaign import Campaign, Finding, Try, contents
 from benchmarks.torture.outcomes import Outcome
 
@@ -77,7 +79,9 @@ def calls(program: Program) -> list[str]:
     command = ["strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", f"trace={existing()}"]
     words = [*command, sys.executable, "-c", program.text, *program.words]
     subprocess.run(words, cwd=copy, env=environment(), check=True, capture_output=True)
-    return [line for line in log.read_text().splitlines() if "(" in line]
+    lines = [line for line in log.read_text().splitlines() if "(" in line]
+    main = lines[0].split()[0]  # strace counts the calls of every thread for itself
+    return [line for line in lines if line.split()[0] == main]
 
 
 def existing() -> str:
@@ -132,12 +136,11 @@ def case(program: Program, given: Try) -> Finding:
         seen = f"not killed at call {number}, as there were fewer this time"
     if program.finish:
         python(program.finish, (), given.home)
-    now = {name: data for name, data in contents(given.home).items() if not hidden(name)}
-    old = {name: data for name, data in contents(program.folder).items() if not hidden(name)}
+    now, old = visible(given.home), visible(program.folder)
     fresh = given.home / "fresh"
     shutil.copytree(program.folder, fresh, symlinks=True)
     python(program.text, program.words, fresh)
-    new = {name: data for name, data in contents(fresh).items() if not hidden(name)}
+    new = visible(fresh)
     if now not in (old, new):
         mixed = {name: "old" if old.get(name) == data else "new" for name, data in now.items()}
         return Finding(Outcome.LOST, seen, f"neither all old nor all new: {mixed}")
@@ -146,15 +149,25 @@ def case(program: Program, given: Try) -> Finding:
         python(program.text, program.words, given.home)
     except subprocess.CalledProcessError as error:
         return Finding(Outcome.WRONG, seen, f"the next run fails: {error.stderr.decode()[-300:]}")
-    left = {name: data for name, data in contents(given.home).items() if not hidden(name)}
-    if left != new:
+    if visible(given.home) != new:
         return Finding(Outcome.WRONG, seen, "the next run does not give the new files")
     return Finding(Outcome.CLEAN, seen)
 
 
-def hidden(name: str) -> bool:
-    """Return whether a path leads into a hidden folder, or to a temporary file of a save."""
-    return any(part.startswith(".") and part != ".scalor.json" for part in name.split("/")) or name.endswith(".part")
+def visible(folder: Path) -> dict[str, object]:
+    """Return all files but those in hidden folders and temporary files of a save; of weights, what they hold."""
+    found: dict[str, object] = {}
+    for name, data in contents(folder).items():
+        hidden = any(part.startswith(".") and part != ".scalor.json" for part in name.split("/"))
+        if not hidden and not name.endswith(".part"):
+            found[name] = held(folder / name) if name.endswith(".safetensors") else data
+    return found
+
+
+def held(path: Path) -> object:
+    """Return the header and the tensors of a file; their order in the file is not fixed."""
+    with safe_open(path, "np") as file:
+        return file.metadata(), {name: file.get_tensor(name).tobytes() for name in file.keys()}  # noqa: SIM118 (no mapping)
 
 
 def count(program: Program) -> int:
