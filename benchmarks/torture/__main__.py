@@ -39,14 +39,14 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("--budget", type=float, default=600, help="seconds for all campaigns together (default 600)")
     parser.add_argument("--tries", type=int, help="cases of every campaign, however long they take")
-    parser.add_argument("--only", default="", help="run only campaigns whose names contain this")
+    parser.add_argument("--only", nargs="+", default=[""], help="run only campaigns whose names contain one of these")
     parser.add_argument("--case", type=int, help="run only the case of this number")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/torture.json"))
     asked = parser.parse_args(words)
     os.environ["OMP_NUM_THREADS"] = "1"
     load_libraries()
-    chosen = [campaign for campaign in CAMPAIGNS if asked.only in campaign.name]
+    chosen = [campaign for campaign in CAMPAIGNS if any(word in campaign.name for word in asked.only)]
     shares = sum(campaign.share for campaign in chosen)
     results = []
     for campaign in chosen:

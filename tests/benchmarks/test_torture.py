@@ -15,9 +15,9 @@ from benchmarks.torture.outcomes import Ended, Outcome, Result, judge, rows
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.mark.parametrize("campaign", ["files read back", "command lines", "kills of track", "damaged checkpoints"])
-def test_a_slice_of_a_campaign_ends_well(campaign: str, tmp_path: Path) -> None:
-    words = ["--only", campaign, "--tries", "4", "--seed", "3", "--out", str(tmp_path / "torture.json")]
+def test_a_slice_of_the_campaigns_ends_well(tmp_path: Path) -> None:
+    campaigns = ["damaged videos", "damaged checkpoints", "files read back", "command lines", "kills of track"]
+    words = ["--only", *campaigns, "--tries", "4", "--seed", "3", "--out", str(tmp_path / "torture.json")]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.torture", *words],
         cwd=ROOT,
@@ -26,8 +26,9 @@ def test_a_slice_of_a_campaign_ends_well(campaign: str, tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = json.loads((tmp_path / "torture.json").read_text())["rows"]
-    assert row["tried"] == 4 == row["clean"] + row["warned"]
+    found = json.loads((tmp_path / "torture.json").read_text())["rows"]
+    assert [row["campaign"] for row in found] == [*campaigns, "all"]
+    assert [row["clean"] + row["warned"] for row in found] == [4] * 5 + [20]
 
 
 SENTENCE = "scalor: video x.mp4 cannot be read: use another copy."
@@ -61,9 +62,12 @@ def test_every_case_is_counted_once() -> None:
     assert (both[-1].tried, both[-1].clean) == (7, 2)
 
 
-@pytest.mark.parametrize("kind", {*damage.COMMON, *damage.RARE} - {damage.nothing}, ids=lambda kind: kind.__name__)
+KINDS = dict.fromkeys(kind for kind in (*damage.COMMON, *damage.RARE) if kind is not damage.nothing)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_damage_changes_the_file_and_a_seed_makes_it_again(kind: damage.Damage) -> None:
-    data = Random(0).randbytes(5_000)
+    data = Random(99).randbytes(5_000)
     for seed in range(20):
         changed = kind(data, Random(seed))
         assert changed != data
