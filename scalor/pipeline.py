@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from scalor.checkpoint import StrPath
 from scalor.config import FPS
-from scalor.health import Health
+from scalor.health import Health, judge_frames
 from scalor.nn.interface import Model
 from scalor.outputs import ResultFolder, Summary
 from scalor.provenance import provenance_of
@@ -186,20 +186,23 @@ def track_video(
     """Track every frame of a video and write each frame to the results as soon as it is tracked.
 
     Tracks of models for a still camera are post-processed so that ids last, unless `raw` is true. A progress bar is
-    shown unless `quiet` is true. Return the health report, which says how far the tracks can be trusted, or None if
-    the video has no background to compare with.
+    shown unless `quiet` is true. Return the health report, which says how far the tracks can be trusted. If the video
+    has no background to compare with, it tells only of frames that the file promises and that could not be read; it is
+    None if there are none.
     """
     video = view.video
     monitor = monitor_for(tracker, view)
+    frames = 0
     with progress(view, quiet) as bar:
         for step in follow(tracker, view, results.masks, raw):
             frame = step.frame
             results.add(frame.picture, frame.seconds, frame.index, step.tracks)
             if monitor is not None and step.foreground is not None:
                 monitor.step(frame.index, step.foreground, step.in_view, step.brighter, step.in_view.dropped)
+            frames += 1
             bar.update()
     if monitor is None:
-        return None
+        return judge_frames(frames, video.promised)
     return monitor.report(video.promised, camera_state(view), stride=video.selection.stride)
 
 

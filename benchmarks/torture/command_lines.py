@@ -141,8 +141,8 @@ def settings(name: str, random: Random) -> Iterator[list[str]]:
     """Yield settings with a dotted name."""
     if name not in ("train", "fit"):
         return
-    from scalor.cli.overrides import fields_of
     from scalor.presets import get_preset
+    from scalor.settings import fields_of
 
     names = sorted(fields_of(get_preset("shapes-tiny")))
     for _ in range(random.choice((0, 1, 1, 2))):

@@ -47,10 +47,10 @@ def closed_streams(work: Work, random: Random, home: Path) -> tuple[str, Ended, 
 
         if kind in ("stdout closed", "both closed"):
             os.close(1)
-            sys.stdout = None  # type: ignore[assignment]  # as Python starts then
+            sys.stdout = None  # as Python starts then
         if kind in ("stderr closed", "both closed"):
             os.close(2)
-            sys.stderr = None  # type: ignore[assignment]
+            sys.stderr = None
         if kind == "stdout full":
             os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
         if kind == "stdout broken":

@@ -81,7 +81,7 @@ def judge(
         ids,
         partial(life, stride=stride),
         jumps,
-        partial(missing, promised=promised_frames),
+        lambda facts: missing(facts.frames, promised_frames),
         slots,
         light,
         partial(camera_moves, camera=camera, motion=motion),
@@ -89,6 +89,15 @@ def judge(
     ]
     measures = tuple(measure for rule in rules if (measure := rule(facts)) is not None)
     return Health(verdict_of(measures), measures)
+
+
+def judge_frames(frames: int, promised: int | None) -> Health | None:
+    """Return a health report with the frames that are missing as its only measure, or None if none are missing.
+
+    It is for trackers whose tracks cannot be compared with a foreground.
+    """
+    found = missing(frames, promised)
+    return None if found is None or found.level == "ok" else Health(verdict_of((found,)), (found,))
 
 
 def measure(name: str, value: float, unit: str, level: Level, sentence: str, remedy: str) -> Measure:
@@ -290,17 +299,17 @@ def jumps(facts: Facts) -> Measure | None:
     )
 
 
-def missing(facts: Facts, promised: int | None) -> Measure | None:
+def missing(frames: int, promised: int | None) -> Measure | None:
     """Judge the number of promised frames that were not read. One missing frame is ok, because files count loosely."""
     if not promised:
         return None
-    lost = max(0, promised - facts.frames)
+    lost = max(0, promised - frames)
     return measure(
         "frames",
         lost / promised,
         "share",
         "ok" if lost <= 1 else max("warn", MISSING_LIMITS.level(lost / promised), key=LEVELS.index),
-        f"The file promises at least {promised} frames, and {facts.frames} were read.",
+        f"The file promises at least {promised} frames, and {frames} were read.",
         "The others could not be decoded. The file is cut short or damaged: copy or export it again.",
     )
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_a_slice_of_the_campaigns_ends_well(tmp_path: Path) -> None:
-    campaigns = ["damaged videos", "damaged checkpoints", "files read back", "command lines", "kills of track"]
+    campaigns = ["damaged checkpoints", "files read back", "command lines", "kills of track"]
     words = ["--only", *campaigns, "--tries", "4", "--seed", "3", "--out", str(tmp_path / "torture.json")]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.torture", *words],
@@ -28,7 +28,7 @@ def test_a_slice_of_the_campaigns_ends_well(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "torture.json").read_text())["rows"]
     assert [row["campaign"] for row in found] == [*campaigns, "all"]
-    assert [row["clean"] + row["warned"] for row in found] == [4] * 5 + [20]
+    assert [row["clean"] + row["warned"] for row in found] == [4] * 4 + [16]
 
 
 SENTENCE = "scalor: video x.mp4 cannot be read: use another copy."

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from scalor.health import judge_frames
 from scalor.health.facts import Facts
 from scalor.health.rules import judge
 from scalor.health.verdict import Health, Limits, Measure, verdict_of
@@ -171,3 +172,13 @@ def test_two_missing_frames_are_a_warning_in_a_video_of_any_length() -> None:
     long = replace(WELL, frames=99_998)
     assert judge(long, promised_frames=99_999)["frames"].level == "ok"
     assert judge(long, promised_frames=100_000)["frames"].level == "warn"
+
+
+def test_without_a_foreground_missing_frames_are_all_that_is_told() -> None:
+    assert judge_frames(20, None) is None
+    assert judge_frames(20, 20) is None
+    assert judge_frames(19, 20) is None, "files count loosely"
+    health = judge_frames(12, 20)
+    assert health is not None
+    assert health.verdict != "good"
+    assert [one.sentence for one in health.measures] == ["The file promises at least 20 frames, and 12 were read."]
