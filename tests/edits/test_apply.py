@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalor.edits import Add, Delete, Edit, Merge, Name, Redo, Split, Step, Swap, Undo, apply, in_effect, names_after
@@ -60,12 +60,14 @@ def keys(tracks: Tracks) -> list[tuple[int, int]]:
     return list(zip(tracks.frame.tolist(), tracks.id.tolist(), strict=True))
 
 
+@settings(deadline=None)
 @given(some_tracks(), st.lists(edits, max_size=8))
 def test_a_frame_holds_an_id_once_and_rows_are_in_order(tracks: Tracks, wanted: list[Edit]) -> None:
     edited = apply(tracks, possible(tracks, wanted))
     assert keys(edited) == sorted(set(keys(edited)))
 
 
+@settings(deadline=None)
 @given(some_tracks(), st.lists(edits, max_size=8))
 def test_the_first_frame_of_a_track_is_the_discovered_one(tracks: Tracks, wanted: list[Edit]) -> None:
     edited = apply(tracks, possible(tracks, wanted))
@@ -75,6 +77,7 @@ def test_the_first_frame_of_a_track_is_the_discovered_one(tracks: Tracks, wanted
     } == {*first.items()}
 
 
+@settings(deadline=None)
 @given(some_tracks(), st.lists(edits, max_size=6), st.lists(edits, min_size=1, max_size=4))
 def test_undo_restores_and_redo_repeats(tracks: Tracks, before: list[Edit], after: list[Edit]) -> None:
     done = possible(tracks, before + after)
@@ -85,6 +88,7 @@ def test_undo_restores_and_redo_repeats(tracks: Tracks, before: list[Edit], afte
     assert apply(tracks, in_effect([*done, *[Undo()] * len(done)])) is tracks
 
 
+@settings(deadline=None)
 @given(some_tracks(), ids, ids, frames)
 def test_a_swap_twice_is_no_change(tracks: Tracks, a: int, b: int, frame: int) -> None:
     swap = Swap(a, b, frame)
@@ -92,6 +96,7 @@ def test_a_swap_twice_is_no_change(tracks: Tracks, a: int, b: int, frame: int) -
         assert same(apply(tracks, [swap, swap]), tracks)
 
 
+@settings(deadline=None)
 @given(some_tracks(), st.lists(edits, max_size=6))
 def test_only_delete_and_add_change_the_boxes(tracks: Tracks, wanted: list[Edit]) -> None:
     done = possible(tracks, [edit for edit in wanted if not isinstance(edit, Add | Delete)])
@@ -101,6 +106,7 @@ def test_only_delete_and_add_change_the_boxes(tracks: Tracks, wanted: list[Edit]
     assert np.array_equal(edited.tracks.frame, tracks.frame[edited.origin])
 
 
+@settings(deadline=None)
 @given(some_tracks(), ids, ids)
 def test_merge_keeps_every_box_or_is_refused(tracks: Tracks, keep: int, other: int) -> None:
     mine, theirs = (set(tracks.frame[tracks.id == number].tolist()) for number in (keep, other))
@@ -112,6 +118,7 @@ def test_merge_keeps_every_box_or_is_refused(tracks: Tracks, keep: int, other: i
         assert other not in edited.id
 
 
+@settings(deadline=None)
 @given(some_tracks(), ids, frames)
 def test_a_split_is_undone_by_a_merge(tracks: Tracks, number: int, frame: int) -> None:
     if possible(tracks, [Split(number, frame)]):

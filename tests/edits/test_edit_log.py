@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalor.edits import Add, Delete, Merge, Name, Redo, Split, Step, Swap, Undo, read_log, step_from_dict, step_to_dict
@@ -26,6 +26,7 @@ STEPS = st.one_of(
 LINES: list[Step] = [Swap(3, 5, 120), Name(3, "Königin"), Undo(), Redo(), Add(7, (1.5, 2.0, 3.0, 4.0))]
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_a_step_survives_json(step: Step) -> None:
     assert step_from_dict(json.loads(json.dumps(step_to_dict(step)))) == step

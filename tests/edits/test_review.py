@@ -70,6 +70,13 @@ def test_jumps_of_place_and_size_are_doubtful() -> None:
     assert kinds(replace(STEADY, box=box)) == [("size", 2, 7, 8), ("size", 2, 8, 9)]
 
 
+def test_a_steady_fast_object_does_not_jump() -> None:
+    fast = np.stack([20.0 + 25 * np.arange(20), np.full(20, 50.0)], 1)[:, None]
+    assert kinds(tracks_of(fast, np.ones((20, 1), int), (100, 600))) == []
+    fast[10:] += 150
+    assert kinds(tracks_of(fast, np.ones((20, 1), int), (100, 900))) == [("jump", 1, 9, 10)]
+
+
 def test_gaps_and_low_confidence_are_doubtful() -> None:
     holes = STEADY.select((STEADY.id != 2) | ~np.isin(STEADY.frame, [8, 9]))
     assert kinds(holes) == [("gap", 2, 7, 10)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalor.errors import InputError
@@ -39,10 +39,24 @@ def test_a_circle_turns_at_its_rate_and_its_path_is_that_of_the_polygon() -> Non
     assert track["mean_turning_deg_per_s"] == pytest.approx(36)
 
 
+def test_missing_frames_do_not_change_how_fast_a_circle_turns() -> None:
+    holes = table(circle(50, 0.1, frames=101)[None]).query("frame % 7 not in (2, 3)")
+    assert motion(samples_of(holes))["turning_deg_per_s"][2:].to_numpy() == pytest.approx(36)
+
+
+def test_who_rests_has_no_heading() -> None:
+    path = np.array([[0, 0], [3, 0], [3, 0], [3, -3], [3, -6]], float)[None]
+    moved = motion(samples_of(table(path)))
+    assert moved["heading_deg"].fillna(-1).tolist() == [-1, 0, -1, 90, 90]
+    assert moved["turning_deg_per_s"].fillna(-1).tolist() == [-1, -1, -1, -1, 0]
+    assert moved["speed_px_per_s"][1:].tolist() == pytest.approx([30, 0, 30, 30])
+
+
 WANDER = brownian(4, 30, 25.0, 10.0)
 INVARIANT = ("speed_px_per_s", "turning_deg_per_s", "path_px", "nearest_px")
 
 
+@settings(deadline=None)
 @given(st.floats(-np.pi, np.pi), st.floats(-500, 500), st.floats(-500, 500))
 def test_measures_do_not_change_when_the_scene_is_moved_and_turned(angle: float, dx: float, dy: float) -> None:
     cos, sin = np.cos(angle), np.sin(angle)
@@ -56,6 +70,7 @@ def test_measures_do_not_change_when_the_scene_is_moved_and_turned(angle: float,
     np.testing.assert_allclose(*alone, atol=1e-6)
 
 
+@settings(deadline=None)
 @given(st.floats(0.01, 100))
 def test_lengths_grow_with_the_scale_and_nothing_else_does(scale: float) -> None:
     pixels, real = (motion(samples_of(table(WANDER), calibration)) for calibration in (None, Calibration(scale)))

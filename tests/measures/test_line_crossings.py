@@ -29,6 +29,13 @@ def test_a_walker_crosses_forward_at_the_place_and_time_that_are_known() -> None
     assert counted(line(30)[None], UPWARDS) == [(1, 0, 0, 1, 0)]
 
 
+def test_the_time_is_that_at_the_line_and_not_that_at_the_margin() -> None:
+    slow = table(line(3, frames=200)[None])
+    for margin in (None, 0, 5):
+        (one,) = line_crossings(samples_of(slow), [UPWARDS], margin).to_dict("records")
+        assert (one["seconds"], one["x_px"], one["frame"]) == pytest.approx((30.5 / 3, 130.5, 102))
+
+
 def test_the_way_back_and_the_line_the_other_way_round_are_backward() -> None:
     assert counted(line(30)[None, ::-1], UPWARDS) == [(0, 1, 0, 0, 1)]
     assert counted(line(30)[None], CountingLine("down", UPWARDS.end, UPWARDS.start)) == [(0, 1, 0, 0, 1)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalor.errors import InputError
@@ -35,6 +35,7 @@ def test_the_file_of_the_documentation(tmp_path: Path) -> None:
     assert read_regions(tmp_path / "zones.json") == Regions()
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-50, 50), st.floats(-50, 50)), min_size=1, max_size=20))
 def test_a_rectangle_holds_what_lies_between_its_sides(points: list[tuple[float, float]]) -> None:
     zone = Zone.rectangle("box", -20, -10, 30, 40)
@@ -43,6 +44,7 @@ def test_a_rectangle_holds_what_lies_between_its_sides(points: list[tuple[float,
     assert zone.contains(kept).tolist() == inside
 
 
+@settings(deadline=None)
 @given(st.floats(-np.pi, np.pi), st.floats(-100, 100), st.booleans())
 def test_a_polygon_may_be_turned_moved_and_walked_backwards(angle: float, shift: float, back: bool) -> None:
     corners = np.array([[0, 0], [40, 0], [40, 40], [20, 10], [0, 40]])
