@@ -45,6 +45,7 @@ def parser() -> Parser:
     from scalor.cli.edit import add_edit
     from scalor.cli.export import add_export
     from scalor.cli.measure import add_measure
+    from scalor.cli.view import add_view
 
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for add in (
@@ -55,6 +56,7 @@ def parser() -> Parser:
         add_edit,
         add_measure,
         add_export,
+        add_view,
         add_predict,
         add_generate,
         add_evaluate,

@@ -98,7 +98,7 @@ class Remake:
                 if films and masks is not None:
                     label_film.write(label_frame(frame))
         if viewer is not None:
-            viewer.finish(writing.imagined_from(self.source / writing.FOLDER), self.edited.names)
+            viewer.finish(writing.predicted_from(self.source / writing.FOLDER), self.edited.names)
         self._write_names(folder / NAMES_FILE)
         self._write_report(folder, facts, paths, stills, films)
 

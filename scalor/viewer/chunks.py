@@ -6,7 +6,7 @@ classic script, `scalorData(name, value)`. Numbers are little-endian arrays in b
 
 import json
 from array import array
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,6 +137,11 @@ class TrackIndex:
 def packed(values: np.ndarray | Iterable[float], kind: str) -> str:
     """Return numbers as base64 of an array of this numpy type."""
     return b64encode(np.ascontiguousarray(np.asarray(values), kind).tobytes()).decode("ascii")
+
+
+def unpacked(text: str, kind: str) -> np.ndarray:
+    """Return the numbers in a text that `packed` returned for this numpy type."""
+    return np.frombuffer(b64decode(text), kind)
 
 
 def script(name: str, value: Mapping[str, Any] | list[str]) -> str:

@@ -3,7 +3,6 @@
 import os
 import shutil
 from array import array
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,7 +15,7 @@ from jaxtyping import Bool, UInt8
 
 from scalor.tracks import Tracks
 from scalor.viewer import chunks
-from scalor.viewer.chunks import Chunk, TrackIndex, from_script, packed, script
+from scalor.viewer.chunks import Chunk, TrackIndex, from_script, packed, script, unpacked
 from scalor.viewer.film import FilmWriter, film_rate, film_size
 
 FOLDER = "report_viewer"
@@ -109,19 +108,19 @@ class ViewerWriter:
         self._rows = 0
         self._waiting, self._masks = [], []
 
-    def finish(self, imagined_from: int | None = None, names: Mapping[int, str] | None = None) -> None:
+    def finish(self, predicted_from: int | None = None, names: Mapping[int, str] | None = None) -> None:
         """Write the index.
 
         Parameters
         ----------
-        imagined_from : int, optional
-            Number, in the original video, of the first frame that was imagined rather than seen.
+        predicted_from : int, optional
+            Number, in the original video, of the first frame that was predicted rather than seen.
         names : mapping, optional
             Names of tracks, by id.
         """
         if self._waiting:
             self._flush()
-        imagined = [position for position, index in enumerate(self._frames) if index == imagined_from]
+        predicted = [position for position, index in enumerate(self._frames) if index == predicted_from]
         document = {
             "version": chunks.VERSION,
             "size": self.size,
@@ -130,7 +129,7 @@ class ViewerWriter:
             "frame": packed(np.array(self._frames), "<i4"),
             "seconds": packed(np.array(self._seconds), "<f8"),
             "masks": None if self.encode is None else self.mask_size,
-            "imagined": imagined[0] if imagined else None,
+            "predicted": predicted[0] if predicted else None,
             "names": {} if names is None else dict(names),
             **self._index.document(),
         }
@@ -145,11 +144,11 @@ class ViewerWriter:
         self._stack.__exit__(kind, error, trace)
 
 
-def imagined_from(folder: Path) -> int | None:
-    """Return the number of the first imagined frame in a folder that `ViewerWriter` wrote."""
+def predicted_from(folder: Path) -> int | None:
+    """Return the number of the first predicted frame in a folder that `ViewerWriter` wrote."""
     index = from_script((folder / INDEX).read_text(encoding="ascii"))
-    position = index["imagined"]
-    return None if position is None else int(np.frombuffer(b64decode(index["frame"]), "<i4")[position])
+    position = index["predicted"]
+    return None if position is None else int(unpacked(index["frame"], "<i4")[position])
 
 
 def link_or_copy(source: str | Path, target: str | Path) -> None:

@@ -21,6 +21,7 @@ COMMANDS = (
     "edit",
     "measure",
     "export",
+    "view",
     "generate",
     "evaluate",
     "reproduce",

@@ -1,8 +1,12 @@
 """The program of the page is one script that is safe to put into a page."""
 
 import re
+import shutil
+import subprocess
 from base64 import b64encode
 from hashlib import sha256
+
+import pytest
 
 from scalor.viewer.assembly import MODULES, PAGE, elements, policy, program
 
@@ -34,3 +38,12 @@ def test_the_policy_allows_this_program_alone() -> None:
 
 def test_where_data_lie_is_escaped() -> None:
     assert 'data-base="a&quot;&gt;b"' in elements("files", 'a">b')
+
+
+def test_the_types_in_comments_hold() -> None:
+    compiler = shutil.which("tsc")
+    if compiler is None:
+        pytest.skip("needs tsc: npm install --global typescript")
+    options = "--noEmit --checkJs --allowJs --strict --target es2022 --lib es2023,dom,dom.iterable --module es2022"
+    done = subprocess.run([compiler, *options.split(), PAGE / "main.js"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout

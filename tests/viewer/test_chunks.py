@@ -79,7 +79,7 @@ def test_a_result_folder_holds_every_box_and_mask_for_the_page(tmp_path: Path, m
     assert index["size"] == list(SIZE) == index["masks"]
     assert index["rate"] == [8, 1]
     assert index["starts"] == [0, 8, 16, 24]
-    assert index["imagined"] == 20
+    assert index["predicted"] == 20
     expected = list(shots(30, masks=True, stride=3, first=6))
     assert numbers(index["frame"], "<i4").tolist() == [shot.index for shot in expected]
     assert numbers(index["seconds"], "<f8").tolist() == [shot.seconds for shot in expected]

@@ -89,33 +89,50 @@ export class Store {
     /** Called with a sentence when data are missing. @type {(text: string) => void} */
     this.onfail = () => {};
     this.generation = 0;
+    /** Position of the first frame of each chunk. @type {number[]} */
+    this.starts = [];
+    /** The index as it was read. @type {any} */
+    this.index = {};
+    /** Frames a second of the film. */
+    this.rate = 25;
+    /** Height and width of the video. @type {[number, number]} */
+    this.size = [1, 1];
+    /** Number of each frame in the original video. */
+    this.frame = new Int32Array();
+    this.seconds = new Float64Array();
+    /** Objects in view in each frame. */
+    this.counts = new Uint32Array();
+    this.frames = 0;
+    /** Position of the first predicted frame. @type {number | null} */
+    this.predicted = null;
+    /** @type {Track[]} */
+    this.tracks = [];
+    /** @type {Map<number, Track>} */
+    this.byId = new Map();
   }
 
-  /** Load the index, and forget all chunks. */
-  async open() {
+  /** Load the index and the chunk of a position, and forget all other chunks. @param {number} [position] */
+  async open(position = 0) {
     const index = await this.load("index");
     if (index.version !== VERSION) throw new Error(`The data have version ${index.version}; this page reads ${VERSION}.`);
+    this.starts = index.starts;
+    const k = this.chunkOf(position);
+    const [rows, masks] = await Promise.all([this.load(`rows-${k}`), index.masks ? this.load(`masks-${k}`) : null]);
     this.generation += 1;
     this.chunks.clear();
     this.masks.clear();
     this.pending.clear();
+    this.chunks.set(k, decoded(rows));
+    if (masks) this.masks.set(k, masks);
     this.index = index;
     this.rate = index.rate[0] / index.rate[1];
-    /** @type {[number, number]} height and width of the video */
     this.size = index.size;
-    /** @type {number[]} */
-    this.starts = index.starts;
-    /** @type {Int32Array} */
     this.frame = unpack(index.frame, Int32Array);
-    /** @type {Float64Array} */
     this.seconds = unpack(index.seconds, Float64Array);
-    /** @type {Uint32Array} */
     this.counts = unpack(index.counts, Uint32Array);
     this.frames = this.frame.length;
-    /** @type {number | null} position of the first imagined frame */
-    this.imagined = index.imagined;
+    this.predicted = index.predicted;
     const table = index.tracks;
-    /** @type {Track[]} */
     this.tracks = table.id.map((/** @type {number} */ id, /** @type {number} */ i) => {
       const spans = table.spans[i];
       const first = spans[0];
@@ -132,7 +149,6 @@ export class Store {
         confidence: table.confidence[i],
       };
     });
-    /** @type {Map<number, Track>} */
     this.byId = new Map(this.tracks.map((track) => [track.id, track]));
   }
 

@@ -1,5 +1,6 @@
 // The page: joins data, player, picture, timeline and table, and answers keys and pointers.
 
+import { rgbOf } from "./colors.js";
 import { Store, clock, fromScripts, fromServer } from "./data.js";
 import { Editor } from "./editor.js";
 import { Player } from "./player.js";
@@ -43,7 +44,7 @@ class Page {
       pick: (track, follow, more) => this.pick(track, follow, more),
       changed: (tracks) => this.timeline.order(tracks),
     });
-    this.editor = served ? new Editor(this, this.part(".edits"), `${this.base}/edit`) : null;
+    this.editor = served ? new Editor(this, this.part(".edits"), this.base) : null;
     this.store.onload = () => this.draw();
     this.store.onfail = (text) => this.say(`Data cannot be read: ${text}.`);
     this.player.onstate = () => this.state();
@@ -87,7 +88,7 @@ class Page {
   /** Read the data again, after an edit. */
   async reload() {
     const kept = this.stage.selected;
-    await this.store.open();
+    await this.store.open(Math.max(this.player.position, 0));
     if (kept !== null && !this.store.byId.has(kept)) this.choose(null, false);
     this.table.update();
     this.timeline.redraw();
@@ -103,11 +104,11 @@ class Page {
     this.table.move(position, !player.playing);
     const seek = this.part(".seek");
     seek.value = position;
-    const imagined = store.imagined !== null && position >= store.imagined ? ", imagined" : "";
+    const predicted = store.predicted !== null && position >= store.predicted ? ", predicted" : "";
     const text = `${clock(store.seconds[position])}, frame ${store.frame[position]}`;
-    this.part(".time").textContent = text + imagined;
-    seek.setAttribute("aria-valuetext", text + imagined);
-    if (!player.playing) this.announce(`${text}${imagined}, ${store.counts[position]} objects in view`);
+    this.part(".time").textContent = text + predicted;
+    seek.setAttribute("aria-valuetext", text + predicted);
+    if (!player.playing) this.announce(`${text}${predicted}, ${store.counts[position]} objects in view`);
   }
 
   /** Say a sentence to screen readers. @param {string} text */
@@ -170,6 +171,7 @@ class Page {
 
   /** Choose a track of the table, and go to it if it is not in view. @param {Track} track @param {boolean} follow @param {boolean} more */
   pick(track, follow, more) {
+    if (this.editor?.chosen(track.id)) return;
     this.choose(track.id, more);
     const { position } = this.player;
     if (!more && (follow || position < track.first || position > track.last)) this.player.seek(track.first);
@@ -278,7 +280,7 @@ class Page {
   key(event) {
     const target = /** @type {HTMLElement} */ (event.target);
     if (/^(SELECT|TEXTAREA)$/.test(target.tagName) || (target.tagName === "INPUT" && target.className !== "seek")) return;
-    if (this.part(".keys").open) return;
+    if (this.part(".keys").open || this.part(".ask").open) return;
     if (this.editor?.key(event)) {
       event.preventDefault();
       return;
@@ -366,6 +368,7 @@ function start() {
   Object.assign(window, {
     scalor: {
       page,
+      colour: rgbOf,
       get drawn() {
         return { position: page.stage.position, ...page.stage.view, boxes: page.stage.drawn };
       },

@@ -92,7 +92,7 @@ export class Stage {
       if (this.layers.ids) for (let row = from; row < to; row++) this.drawLabel(chunk, row, thick);
       if (this.layers.marks) for (let row = from; row < to; row++) if (chunk.discovered[row]) this.drawMark(chunk, row, thick);
     }
-    if (store.imagined !== null && position >= store.imagined) this.drawImagined(thick);
+    if (store.predicted !== null && position >= store.predicted) this.drawPredicted(thick);
     this.after(context, thick);
   }
 
@@ -221,8 +221,8 @@ export class Stage {
     this.context.drawImage(canvas, 0, 0, width, height);
   }
 
-  /** Mark a frame as imagined. @param {number} thick */
-  drawImagined(thick) {
+  /** Mark a frame as predicted. @param {number} thick */
+  drawPredicted(thick) {
     const { context, canvas } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
     const line = thick * this.view.scale;
@@ -234,7 +234,7 @@ export class Stage {
     const size = 13 * line;
     context.font = `700 ${size}px system-ui, sans-serif`;
     context.textBaseline = "top";
-    const text = "imagined";
+    const text = "predicted";
     const wide = context.measureText(text).width + size;
     context.fillStyle = "#f2b84b";
     context.fillRect(canvas.width - wide, 0, wide, 1.7 * size);

@@ -114,14 +114,14 @@ export class Timeline {
   paintCounts() {
     const context = this.fit(this.counts, COUNTS);
     const width = this.counts.clientWidth;
-    const { counts, frames, imagined } = this.store;
+    const { counts, frames, predicted } = this.store;
     const style = getComputedStyle(this.root);
     let most = 1;
     for (let i = 0; i < frames; i++) if (counts[i] > most) most = counts[i];
     const top = 12;
     const up = (/** @type {number} */ count) => COUNTS - 1 - ((COUNTS - top - 2) * count) / most;
-    if (imagined !== null) {
-      const x = Math.max(0, this.x(imagined));
+    if (predicted !== null) {
+      const x = Math.max(0, this.x(predicted));
       context.fillStyle = "rgba(242,184,75,.25)";
       context.fillRect(x, 0, width - x, COUNTS);
     }

@@ -1,0 +1,66 @@
+"""What is drawn on the page for `scalor measure`: zones and lines, and a known length.
+
+`zones.json` in the result folder is read by `scalor measure --zones`. `scale.json` holds the five numbers of
+`scalor measure --known-length`.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from scalor.errors import InputError
+from scalor.files import replacing
+from scalor.measures.calibration import Calibration
+from scalor.measures.regions import read_regions, regions_from_dict
+
+ZONES_FILE = "zones.json"
+SCALE_FILE = "scale.json"
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Return the zones, the lines and the known length of a folder, as the page reads them."""
+    document: dict[str, Any] = {"zones": [], "lines": [], "scale": None}
+    path = folder / ZONES_FILE
+    if path.is_file():
+        read_regions(path)
+        document |= json.loads(path.read_text(encoding="utf-8"))
+    path = folder / SCALE_FILE
+    if path.is_file():
+        known = known_length(json.loads(path.read_text(encoding="utf-8")))
+        document["scale"] = {"known_length": known, "mm_per_pixel": calibration(known).mm_per_pixel}
+    return document
+
+
+def save_regions(folder: Path, document: object) -> None:
+    """Save zones and lines. Raise InputError if they are not of the form that `scalor measure` reads."""
+    regions_from_dict(document)
+    _save(folder / ZONES_FILE, document)
+
+
+def save_scale(folder: Path, document: object) -> None:
+    """Save a known length. Raise InputError if it gives no scale."""
+    known = known_length(document)
+    calibration(known)
+    _save(folder / SCALE_FILE, {"known_length": known})
+
+
+def known_length(document: object) -> list[float]:
+    """Return x0, y0, x1, y1 and the length in millimetres in a document."""
+    values = document.get("known_length") if isinstance(document, dict) else None
+    if isinstance(values, list) and len(values) == 5:
+        numbers = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        if len(numbers) == 5 and all(map(math.isfinite, numbers)):
+            return numbers
+    raise InputError("known_length must hold x0, y0, x1, y1 in pixels and a length in millimetres.")
+
+
+def calibration(known: list[float]) -> Calibration:
+    """Return the scale of a known length."""
+    x0, y0, x1, y1, length = known
+    return Calibration.from_points((x0, y0), (x1, y1), length)
+
+
+def _save(path: Path, document: object) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,31 @@
+"""A browser, and a result folder to look at."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.viewer.numbered import write_results
+from tests.viewer.screen import Screen, launched
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    yield from launched()
+
+
+@pytest.fixture
+def screen(browser: Any) -> Iterator[Screen]:
+    """A page at a desk. At the end, nothing has gone wrong in it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    made = Screen(context.new_page())
+    yield made
+    context.close()
+    assert made.wrong == []
+
+
+@pytest.fixture(scope="session")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result folder that no test changes."""
+    return write_results(tmp_path_factory.mktemp("viewer") / "tracked")
