@@ -47,6 +47,8 @@ class Session:
         """Number of edits in this session."""
         self.problem: str | None = None
         """Why the files could not be made anew, if they could not."""
+        if self.folder.stale:  # an earlier session was killed
+            self._write_later()
 
     @staticmethod
     def _read_index(path: Path) -> dict[str, Any]:

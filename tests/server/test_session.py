@@ -102,6 +102,15 @@ def test_the_files_follow_when_edits_rest(folder: Path) -> None:
     }
 
 
+def test_files_that_a_killed_session_left_behind_are_made_anew(folder: Path) -> None:
+    Session(folder, LATER).edit({"op": "delete", "id": 2})  # and is never closed
+    assert EditedFolder(folder).stale
+    Session(folder, LATER).close()
+    lines = (folder / "tracks_mot.txt").read_text().splitlines()
+    assert {line.split(",")[1] for line in lines} == {"1", "3", "4", "5"}
+    assert not EditedFolder(folder).stale
+
+
 def test_the_report_plays_the_edited_tracks_too(folder: Path) -> None:
     session = Session(folder, LATER)
     session.edit({"op": "merge", "keep": 1, "other": 5})
