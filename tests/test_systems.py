@@ -268,7 +268,7 @@ def test_a_model_comes_back_to_the_last_bit(name: str, tmp_path: Path) -> None:
     model = systems.build(MODELS[name])
     scalor.save(model, tmp_path / "model.safetensors")
     back = scalor.load(tmp_path)
-    assert type(back) is type(model)
+    assert isinstance(back, type(model))
     assert back.config == model.config
     assert not back.training
     assert differing(dict(model.state_dict()), dict(back.state_dict())) == []
