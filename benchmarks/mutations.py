@@ -222,7 +222,7 @@ MUTATIONS = (
     ),
     Mutation("still/light.py", "picture - in_light(scene, light)", "picture - scene", "still/test_light.py still"),
     Mutation("still/foreground.py", "~darker | differs_in_colour(*there)", "~darker", "still/test_foreground.py still"),
-    Mutation("camera/estimate.py", "RESTING = 0.5", "RESTING = 0.0", "camera/test_estimate_check.py camera"),
+    Mutation("camera/check.py", "MIN_REST_RATIO = 0.5", "MIN_REST_RATIO = 0.0", "camera/test_check.py camera"),
     Mutation(
         "fitting/scratch.py",
         "CLIP_SIZE_IN_OBJECTS = (2, 4)",
@@ -260,25 +260,25 @@ MUTATIONS = (
     Mutation("cli/main.py", '{error}", file=sys.stderr)', '{error}")', "cli/test_refusals.py"),
     Mutation("__init__.py", '    "track",\n    "track_to_folder",\n]', "]", "test_api.py"),
     # More of every package.
-    Mutation("camera/align.py", "ENOUGH_OF_FOUND = 0.4", "ENOUGH_OF_FOUND = 0.0", "camera"),
+    Mutation("camera/align.py", "MIN_SHARE_OF_FOUND = 0.4", "MIN_SHARE_OF_FOUND = 0.0", "camera"),
     Mutation(
         "camera/align.py",
-        "mean = cv2.blur(values, (WINDOW, WINDOW))",
+        "mean = cv2.blur(values, (NORMALISATION_WINDOW, NORMALISATION_WINDOW))",
         "mean = 0 * values",
         "camera/test_align.py camera",
     ),
-    Mutation("camera/estimate.py", "self.agreement > TRUSTED", "self.agreement > -1", "camera/test_estimate.py camera"),
     Mutation(
-        "camera/estimate.py", "ENOUGH_IN_COMMON = 0.6", "ENOUGH_IN_COMMON = 0.1", "camera/test_estimate.py camera"
+        "camera/estimate.py", "self.agreement > MIN_AGREEMENT", "self.agreement > -1", "camera/test_estimate.py camera"
     ),
+    Mutation("camera/estimate.py", "MIN_OVERLAP = 0.6", "MIN_OVERLAP = 0.1", "camera/test_estimate.py camera"),
     Mutation(
         "camera/stabilise.py",
         "move(invert(self.transform(number)), points)",
         "move(self.transform(number), points)",
         "camera/test_stabilise.py camera",
     ),
-    Mutation("camera/stabilise.py", "LARGEST_VIEW = 2.0", "LARGEST_VIEW = 9.0", "camera/test_stabilise.py camera"),
-    Mutation("camera/stabilise.py", "MOST_FAILED = 0.2", "MOST_FAILED = 1.0", "camera"),
+    Mutation("camera/stabilise.py", "MAX_VIEW_SIDES = 2.0", "MAX_VIEW_SIDES = 9.0", "camera/test_stabilise.py camera"),
+    Mutation("camera/stabilise.py", "MAX_FAILED_SHARE = 0.2", "MAX_FAILED_SHARE = 1.0", "camera"),
     Mutation(
         "health/rules.py",
         "EXPLAINED_LIMITS = Limits(0.6, 0.33)",
@@ -296,10 +296,10 @@ MUTATIONS = (
         "health/coverage.py", "own = touch.sum(1) == 1", "own = touch.sum(1) >= 0", "health/test_coverage.py health"
     ),
     Mutation("health/monitor.py", "LIGHT_STEP = 0.05", "LIGHT_STEP = 0.5", "health/test_monitor.py"),
-    Mutation("still/foreground.py", "SHADE = 0.5", "SHADE = 0.0", "still/test_foreground.py"),
+    Mutation("still/foreground.py", "MIN_SHADOW_LIGHT = 0.5", "MIN_SHADOW_LIGHT = 0.0", "still/test_foreground.py"),
     Mutation(
         "still/foreground.py",
-        "NOISE * noise_of(picture, background)",
+        "NOISE_DEVIATIONS * noise_of(picture, background)",
         "0 * noise_of(picture, background)",
         "still/test_foreground.py still",
     ),
@@ -313,7 +313,7 @@ MUTATIONS = (
     Mutation(
         "still/epochs.py", "MIN_CHANGED_SHARE = 0.4", "MIN_CHANGED_SHARE = 2.0", "still/test_still_background.py still"
     ),
-    Mutation("still/survey.py", "GROUP = 1.8", "GROUP = 99.0", "still/test_survey.py"),
+    Mutation("still/survey.py", "GROUP_AREAS = 1.8", "GROUP_AREAS = 99.0", "still/test_survey.py"),
     Mutation("still/survey.py", "/ scale / video.selection.stride", "/ scale", "still/test_survey.py tracking fitting"),
     Mutation(
         "fitting/refine.py",

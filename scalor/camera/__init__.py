@@ -8,7 +8,8 @@
 Needs OpenCV, which comes with scalor[video]. It is imported when one of these functions is called.
 """
 
-from scalor.camera.estimate import CameraCheck, check_camera, estimate_motion
+from scalor.camera.check import CameraCheck, check_camera
+from scalor.camera.estimate import estimate_motion
 from scalor.camera.stabilise import CameraMotion
 
 __all__ = ["CameraCheck", "CameraMotion", "check_camera", "estimate_motion"]

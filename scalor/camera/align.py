@@ -21,44 +21,44 @@ Similarity = Float[np.ndarray, "2 3"]
 Points = Float[np.ndarray, "N 2"]
 Grey = UInt8[np.ndarray, "h w"]
 
-LONG_SIDE = 480
+ALIGNED_SIDE = 480
 """Longer side in pixels to which images are reduced. Corner points reach a tenth of a pixel there, which is half a
 pixel of a full-HD image, and a frame takes a few milliseconds."""
-WINDOW = 31
+NORMALISATION_WINDOW = 31
 """Side in pixels of the window in which brightness and contrast are normalised. Flicker and shadows are larger and
 leave no trace. Corners are smaller and stay."""
-FLOOR = 6.0
+MIN_CONTRAST = 6.0
 """Contrast in grey levels below which an image is not amplified. Noise of a sensor and of compression is about 2 to
 4."""
-CORNERS = 250
+MAX_CORNERS = 250
 """Largest number of corner points of an image. It leaves some tens where the scene is mostly hidden. With 400, the
 error is 0.03 instead of 0.04 pixels and the time is half as much again."""
-APART = 1 / 48
+MIN_CORNER_DISTANCE = 1 / 48
 """Smallest distance between corner points, as a share of the image's longer side. It spreads the points over the image,
 where they would crowd on the strongest texture. It is at least 5 pixels, about what a point needs around it."""
-EDGE = 6
+UNUSED_BORDER = 6
 """Width in pixels of the image border in which no point is used."""
-THERE_AND_BACK = 0.7
+MAX_ROUND_TRIP_ERROR = 0.7
 """Largest forward-backward error of a tracked point, in pixels. A point that is not found again in the other direction
 was not the same point."""
-AGREE = 1.5
+MAX_POINT_ERROR = 1.5
 """Largest error in pixels of a point that agrees with a similarity: the error of a point (up to half a pixel) plus what
 a scene with some depth adds."""
-TIGHT = (0.3, 3.0)
+FIT_ERRORS = (0.3, 3.0)
 """The similarity is fitted to points with errors below this many pixels or this many times the median error, whichever
 is larger. Otherwise objects that move by a pixel from frame to frame would bias it."""
-ENOUGH_POINTS = 12
+MIN_POINTS = 12
 """Smallest number of agreeing points. Fewer may agree by chance."""
-ENOUGH_SHARE = 0.2
+MIN_SHARE_IN_VIEW = 0.2
 """Smallest share of the points in view that must agree with a similarity. A scene that is half hidden by a crowd still
 gives 0.4 and more; images of different scenes give below 0.1."""
-ENOUGH_OF_FOUND = 0.4
+MIN_SHARE_OF_FOUND = 0.4
 """Smallest share of the points found again that must agree with a similarity. Where a scene shows between moving
 objects it is 0.45 to 1. Particles that all move on their own agree with some similarity by chance and give 0.3."""
-ALIKE = 64
+MAX_DESCRIPTOR_DISTANCE = 64
 """Largest Hamming distance between ORB descriptors of one point, out of 256 bits. Those of different points differ by
 about 128."""
-LARGEST_ZOOM = 4.0
+MAX_ZOOM = 4.0
 """Largest change of size; a similarity with a larger one is an error."""
 
 
@@ -111,7 +111,7 @@ def for_pixels(similarity: Similarity) -> Similarity:
 
 def reduction(size: tuple[int, int]) -> float:
     """Return the scale to which an image of this height and width is reduced."""
-    return min(1.0, LONG_SIDE / max(size))
+    return min(1.0, ALIGNED_SIDE / max(size))
 
 
 def evened(picture: UInt8[np.ndarray, "H W 3"]) -> Grey:
@@ -124,9 +124,11 @@ def evened(picture: UInt8[np.ndarray, "H W 3"]) -> Grey:
         size = max(1, round(width * scale)), max(1, round(height * scale))
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     values: Float32[np.ndarray, "h w"] = grey.astype(np.float32)
-    mean = cv2.blur(values, (WINDOW, WINDOW))
-    spread = np.sqrt(np.maximum(cv2.blur(values * values, (WINDOW, WINDOW)) - mean * mean, 0))
-    even: Grey = np.clip((values - mean) / (spread + FLOOR) * 40 + 128, 0, 255).astype(np.uint8)
+    mean = cv2.blur(values, (NORMALISATION_WINDOW, NORMALISATION_WINDOW))
+    spread = np.sqrt(
+        np.maximum(cv2.blur(values * values, (NORMALISATION_WINDOW, NORMALISATION_WINDOW)) - mean * mean, 0)
+    )
+    even: Grey = np.clip((values - mean) / (spread + MIN_CONTRAST) * 40 + 128, 0, 255).astype(np.uint8)
     return even
 
 
@@ -139,8 +141,8 @@ class Landmarks:
     @cached_property
     def corners(self) -> Points:
         """x and y of the corner points."""
-        apart = max(5, APART * max(self.grey.shape))
-        found = opencv().goodFeaturesToTrack(self.grey, CORNERS, qualityLevel=0.01, minDistance=apart, blockSize=5)
+        apart = max(5, MIN_CORNER_DISTANCE * max(self.grey.shape))
+        found = opencv().goodFeaturesToTrack(self.grey, MAX_CORNERS, qualityLevel=0.01, minDistance=apart, blockSize=5)
         return np.zeros((0, 2)) if found is None else found.reshape(-1, 2).astype(float) + 0.5
 
     @cached_property
@@ -223,14 +225,14 @@ def find(landmarks: Landmarks, picture: Landmarks, trusted: Bool[np.ndarray, " N
     """Return the alignment of an image to landmarks, however far apart they are, or None if it is uncertain."""
     cv2 = opencv()
     (there, codes_there), (here, codes_here) = landmarks.descriptors, picture.descriptors
-    if min(len(there), len(here)) < ENOUGH_POINTS:
+    if min(len(there), len(here)) < MIN_POINTS:
         return None
     pairs = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(codes_here, codes_there)
-    pairs = [(pair.queryIdx, pair.trainIdx) for pair in pairs if pair.distance < ALIKE]
-    if len(pairs) < ENOUGH_POINTS:
+    pairs = [(pair.queryIdx, pair.trainIdx) for pair in pairs if pair.distance < MAX_DESCRIPTOR_DISTANCE]
+    if len(pairs) < MIN_POINTS:
         return None
     mine, theirs = np.array(pairs).T
-    guess = _most_agreed(here[mine], there[theirs], 2 * AGREE)
+    guess = _most_agreed(here[mine], there[theirs], 2 * MAX_POINT_ERROR)
     # Points of similar appearance give a guess only. The corner points decide.
     return None if guess is None else align(landmarks, picture.grey, guess, trusted)
 
@@ -253,7 +255,7 @@ def look_for(landmarks: Landmarks, grey: Grey, guess: Similarity) -> Found:
     back_to_picture = invert(guess)
     here = move(back_to_picture, landmarks.corners)
     in_view = _inside(here, grey.shape)
-    if in_view.sum() < ENOUGH_POINTS:
+    if in_view.sum() < MIN_POINTS:
         return Found(here, in_view, np.zeros_like(in_view))
     height, width = landmarks.grey.shape
     seen = cv2.warpAffine(grey, for_pixels(guess), (width, height), flags=cv2.INTER_LINEAR, borderValue=128)
@@ -264,7 +266,7 @@ def look_for(landmarks: Landmarks, grey: Grey, guess: Similarity) -> Found:
     back, good_back, _ = cv2.calcOpticalFlowPyrLK(seen, landmarks.grey, there, None, **options)
     here[in_view] = move(back_to_picture, there.astype(float) + 0.5)
     found = in_view.copy()
-    found[in_view] = (good[:, 0] > 0) & (good_back[:, 0] > 0) & (np.abs(back - start).max(1) < THERE_AND_BACK)
+    found[in_view] = (good[:, 0] > 0) & (good_back[:, 0] > 0) & (np.abs(back - start).max(1) < MAX_ROUND_TRIP_ERROR)
     return Found(here, in_view, found & _inside(here, grey.shape))
 
 
@@ -274,13 +276,13 @@ def _align_once(
     seen = look_for(landmarks, grey, guess)
     asked = seen.in_view if trusted is None else seen.in_view & trusted
     heard = asked & seen.found
-    similarity = _most_agreed(seen.here[heard], landmarks.corners[heard], AGREE)
+    similarity = _most_agreed(seen.here[heard], landmarks.corners[heard], MAX_POINT_ERROR)
     if similarity is None:
         return None
     error = np.hypot(*(move(similarity, seen.here) - landmarks.corners).T)
-    agreed = seen.found & (error < AGREE)
+    agreed = seen.found & (error < MAX_POINT_ERROR)
     agreeing = np.sum(agreed & asked)
-    if agreeing < max(ENOUGH_POINTS, ENOUGH_SHARE * asked.sum(), ENOUGH_OF_FOUND * heard.sum()):
+    if agreeing < max(MIN_POINTS, MIN_SHARE_IN_VIEW * asked.sum(), MIN_SHARE_OF_FOUND * heard.sum()):
         return None
     return Match(similarity, seen.in_view, agreed, float(np.median(error[agreed])))
 
@@ -288,18 +290,18 @@ def _align_once(
 def _most_agreed(here: Points, there: Points, within: float) -> Similarity | None:
     """Return the similarity from `here` to `there` that takes the most points to within `within` pixels (RANSAC)."""
     cv2 = opencv()
-    if len(here) < ENOUGH_POINTS:
+    if len(here) < MIN_POINTS:
         return None
     similarity: Similarity | None
     similarity, agree = cv2.estimateAffinePartial2D(
         here, there, method=cv2.RANSAC, ransacReprojThreshold=within, maxIters=2000, confidence=0.999
     )
-    if similarity is None or agree.sum() < ENOUGH_POINTS or not 1 / LARGEST_ZOOM < zoom_of(similarity) < LARGEST_ZOOM:
+    if similarity is None or agree.sum() < MIN_POINTS or not 1 / MAX_ZOOM < zoom_of(similarity) < MAX_ZOOM:
         return None
     for _ in range(2):
         error = np.hypot(*(move(similarity, here) - there).T)
-        close = error < min(within, max(TIGHT[0], TIGHT[1] * float(np.median(error[error < within]))))
-        if close.sum() >= ENOUGH_POINTS:
+        close = error < min(within, max(FIT_ERRORS[0], FIT_ERRORS[1] * float(np.median(error[error < within]))))
+        if close.sum() >= MIN_POINTS:
             similarity = _fitted(here[close], there[close])
     return similarity
 
@@ -314,7 +316,7 @@ def _fitted(here: Points, there: Points) -> Similarity:
 
 
 def _inside(points: Points, size: tuple[int, ...]) -> Bool[np.ndarray, " N"]:
-    inside: np.ndarray = np.all((points >= EDGE) & (points <= np.array(size[::-1]) - EDGE), axis=1)
+    inside: np.ndarray = np.all((points >= UNUSED_BORDER) & (points <= np.array(size[::-1]) - UNUSED_BORDER), axis=1)
     return inside
 
 

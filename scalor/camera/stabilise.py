@@ -25,13 +25,13 @@ from scalor.video.pixels import Picture
 from scalor.video.reading import Video
 from scalor.video.sources import Frame, Selection
 
-LARGEST_VIEW = 2.0
+MAX_VIEW_SIDES = 2.0
 """Largest height and width of the common view, in heights and widths of a frame. A larger view is scaled down. Tracking
 in the view then costs at most four times the pixels of a frame."""
-COARSE = 0.75
+BLUR_BELOW_SCALE = 0.75
 """Scale below which a frame is blurred before it is drawn. Otherwise its fine lines would flicker."""
 
-MOST_FAILED = 0.2
+MAX_FAILED_SHARE = 0.2
 """Largest share of frames that may fail to be located. None failed where the footage shows a scene (four videos, seven
 motions each). In an empty tank, where the errors were tens of pixels, the share was 0.45 to 0.8."""
 
@@ -100,7 +100,7 @@ class CameraMotion:
 
         If not, the scene shows too little, or too much moves in front of it.
         """
-        return self.failed_share <= MOST_FAILED
+        return self.failed_share <= MAX_FAILED_SHARE
 
     def describe(self) -> str:
         """Return the motion in one sentence."""
@@ -134,7 +134,7 @@ class CameraMotion:
         cv2 = opencv()
         transform = self.transform(number)
         scale = math.hypot(transform[0, 0], transform[1, 0])
-        if scale < COARSE:
+        if scale < BLUR_BELOW_SCALE:
             picture = cv2.GaussianBlur(picture, (0, 0), 0.5 / scale)
         size = self.view_size[::-1]
         view = cv2.warpAffine(picture, for_pixels(transform), size, flags=cv2.INTER_LINEAR)
@@ -182,7 +182,7 @@ def in_common_view(
     scale = 1 / float(np.median(np.hypot(places[:, 0, 0], places[:, 1, 0])))
     corners = np.concatenate([move(place, corners_of(frame_size)) for place in places])
     low, extent = corners.min(0) * scale, np.ptp(corners, axis=0) * scale
-    shrink = min(1.0, *(LARGEST_VIEW * np.array(frame_size[::-1]) / extent))
+    shrink = min(1.0, *(MAX_VIEW_SIDES * np.array(frame_size[::-1]) / extent))
     # Less than a twentieth of a pixel is estimation error and needs no further row.
     width, height = (max(1, math.ceil(side * shrink - 0.05)) for side in extent)
     to_view = np.column_stack([np.eye(2) * scale * shrink, -low * shrink])
@@ -201,10 +201,10 @@ def _move_boxes(similarity: Similarity, boxes: Float[np.ndarray, "N 4"]) -> Floa
     return np.concatenate([centres - sides / 2, centres + sides / 2], axis=1)
 
 
-MOSAIC_FRAMES, FEWEST_FRAMES, MOST_BYTES = 24, 6, 2**29
+MAX_MOSAIC_FRAMES, MIN_MOSAIC_FRAMES, MAX_MOSAIC_BYTES = 24, 6, 2**29
 """Largest and smallest number of frames, spread over the video, whose median is the mosaic, and their largest memory in
 bytes, which limits the number in between."""
-ROWS = 64
+ROWS_AT_ONCE = 64
 """Rows of the view that are sorted at once."""
 
 
@@ -261,7 +261,7 @@ def stabilise(video: Video, motion: CameraMotion) -> Video:
 def mosaic_of(video: Video, motion: CameraMotion) -> Picture:
     """Return the median, at each pixel of the view, of the frames that show it; black where none does."""
     height, width = motion.view_size
-    count = max(FEWEST_FRAMES, min(MOSAIC_FRAMES, MOST_BYTES // (4 * height * width)))
+    count = max(MIN_MOSAIC_FRAMES, min(MAX_MOSAIC_FRAMES, MAX_MOSAIC_BYTES // (4 * height * width)))
     chosen = sorted(set(motion.indices[np.linspace(0, len(motion.indices) - 1, count).round().astype(int)].tolist()))
     views, valid = np.zeros((len(chosen), height, width, 3), np.uint8), np.zeros((len(chosen), height, width), bool)
     for frame in video.whole_frames():
@@ -269,7 +269,7 @@ def mosaic_of(video: Video, motion: CameraMotion) -> Picture:
             place = chosen.index(frame.index)
             views[place], valid[place] = motion.to_view(frame.index, frame.picture)
     mosaic = np.zeros(views.shape[1:], np.uint8)
-    for top in range(0, len(mosaic), ROWS):
-        rows = slice(top, top + ROWS)
+    for top in range(0, len(mosaic), ROWS_AT_ONCE):
+        rows = slice(top, top + ROWS_AT_ONCE)
         mosaic[rows] = median_of(views[:, rows], valid[:, rows, :, None])
     return mosaic

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, UInt8
 from scipy import ndimage
 
 from scalor.classical.detectors import SMALLEST, Labels, Picture, areas, boxes, connected, keep, means
-from scalor.still.foreground import ORDINARY, ForegroundTest, close, coarseness, to_floats
+from scalor.still.foreground import DEFAULT_TEST, ForegroundTest, close, coarseness, to_floats
 from scalor.still.median import RunningBackground
 from scalor.still.still_background import StillBackground
 from scalor.tracking.kalman import Detections
@@ -40,7 +40,7 @@ class MotionDetector:
     """Detector of the moving objects of one video, frame by frame."""
 
     def __init__(
-        self, size: tuple[float, float], background: StillBackground | None = None, test: ForegroundTest = ORDINARY
+        self, size: tuple[float, float], background: StillBackground | None = None, test: ForegroundTest = DEFAULT_TEST
     ) -> None:
         """Create a detector for one video.
 

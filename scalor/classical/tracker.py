@@ -22,7 +22,7 @@ from scalor.classical.detectors import DETECTORS, Detector, Picture
 from scalor.classical.motion import MotionDetector
 from scalor.data.observation import check_frames, check_image
 from scalor.errors import InputError, require
-from scalor.still.foreground import ORDINARY, ForegroundTest
+from scalor.still.foreground import DEFAULT_TEST, ForegroundTest
 from scalor.still.still_background import StillBackground
 from scalor.tracking.kalman import PATIENCE, Linker, LinkerSettings, TrackStates
 from scalor.tracks import Tracks, join_tracks
@@ -54,7 +54,7 @@ class ClassicalTracker:
     """`colour`: difference of colour below which neighbouring pixels are connected. Raise it for compressed video."""
     scene: StillBackground | None = None
     """`motion`: background of the whole video; None for the median of earlier frames."""
-    test: ForegroundTest = ORDINARY
+    test: ForegroundTest = DEFAULT_TEST
     """`motion`: test that tells foreground from background."""
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from scalor.data.footage import HIDDEN, NOBODY, SEEN, Frames, Labels
 from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.nn.interface import Tracker
-from scalor.still.foreground import find_blobs, large_enough
+from scalor.still.blobs import find_blobs, large_enough
 from scalor.still.survey import changes_in
 from scalor.tracking.follow import follow
 from scalor.tracking.identity import PREDICTED_PRESENCE

@@ -13,28 +13,28 @@ from jaxtyping import Bool, Float, UInt8
 Points = Float[np.ndarray, "3 P"]
 """Colours of some pixels, from 0 to 255."""
 
-POINTS = 4_000
+SAMPLED_PIXELS = 4_000
 """Approximate number of pixels that are used. Their noise is then divided by more than 60."""
-UNCLIPPED = (4, 251)
+UNCLIPPED_RANGE = (4, 251)
 """Range of values, from 0 to 255, that are used. Darker or brighter values may be clipped and carry no information
 about the lighting."""
-CALM = 0.6
+CALM_SHARE = 0.6
 """Share of the pixels, those that agree best, by which first guesses are compared. The others may be objects."""
-ROUNDS = 3
+FIT_ROUNDS = 3
 """Rounds of least squares, each on the pixels that agree with the previous fit."""
-DOUBTFUL = 0.05
+DOUBTFUL_RESIDUAL = 0.05
 """Residual of the previous lighting, as a share of full brightness, above which other guesses are tried too."""
-GAINS = (0.1, 10.0)
+GAIN_RANGE = (0.1, 10.0)
 """Smallest and largest gain."""
-OUTLIER, TOLERANCE = 3.0, (4.0, 20.0)
-"""A pixel agrees with the lighting if its residual is less than OUTLIER times the median one. This limit is kept within
-TOLERANCE, in levels out of 255."""
-STIFFNESS = 100.0
+OUTLIER_RATIO, TOLERANCE_RANGE = 3.0, (4.0, 20.0)
+"""A pixel agrees with the lighting if its residual is less than OUTLIER_RATIO times the median one. This limit is kept
+within TOLERANCE_RANGE, in levels out of 255."""
+FLAT_VARIANCE = 100.0
 """Variance in squared levels below which a background is too uniform to tell a gain from an offset. The gain then stays
 near 1."""
-BELIEVED = 0.35
+MIN_FIT_SHARE = 0.35
 """Smallest share of agreeing pixels of a valid fit."""
-INVISIBLE = 0.75
+INVISIBLE_CHANGE = 0.75
 """Smallest change of the lighting, in levels out of 255, that is corrected."""
 
 
@@ -51,7 +51,7 @@ class Light:
     agreeing: float = 1.0
     """Share of the pixels that this lighting explains."""
     remainder: float = 0.0
-    """Residual, as a share of full brightness, that the best share of the pixels (CALM) stays below."""
+    """Residual, as a share of full brightness, that the best share of the pixels (CALM_SHARE) stays below."""
 
     def table(self) -> UInt8[np.ndarray, "3 256"]:
         """Return the value in this lighting of every value of the background."""
@@ -75,7 +75,7 @@ class Light:
     def is_usual(self) -> bool:
         """Return whether the change is too small to be visible."""
         ends = (255 * np.abs(np.array(self.offset)), 255 * np.abs(np.array(self.gain) + self.offset - 1))
-        return max(float(end.max()) for end in ends) < INVISIBLE
+        return max(float(end.max()) for end in ends) < INVISIBLE_CHANGE
 
     def brightness(self, scene: Points) -> float:
         """Return the mean of the background in this lighting, as a share of full brightness."""
@@ -88,7 +88,7 @@ IDENTITY_LIGHT = Light()
 
 def points_of(picture: UInt8[np.ndarray, "H W 3"]) -> Points:
     """Return the colours of pixels on a regular grid over the image."""
-    step = max(1, round(math.sqrt(picture.shape[0] * picture.shape[1] / POINTS)))
+    step = max(1, round(math.sqrt(picture.shape[0] * picture.shape[1] / SAMPLED_PIXELS)))
     points = picture[step // 2 :: step, step // 2 :: step].transpose(2, 0, 1)
     return np.ascontiguousarray(points, np.float32).reshape(3, -1)
 
@@ -98,16 +98,16 @@ def fit_light(picture: Points, scene: Points, before: Light = IDENTITY_LIGHT) ->
 
     If too few pixels agree, return the guess itself.
     """
-    low, high = UNCLIPPED
+    low, high = UNCLIPPED_RANGE
     clear = ((np.minimum(picture, scene) > low) & (np.maximum(picture, scene) < high)).all(0)
-    if 1 - CALM < clear.mean() < 1:
+    if 1 - CALM_SHARE < clear.mean() < 1:
         picture, scene = picture.compress(clear, 1), scene.compress(clear, 1)
     light = judged(picture, scene, before)
-    if light.agreeing < BELIEVED or light.remainder > DOUBTFUL:
+    if light.agreeing < MIN_FIT_SHARE or light.remainder > DOUBTFUL_RESIDUAL:
         light = min(light, *first_guesses(picture, scene), key=lambda guess: guess.remainder)
-    for _ in range(ROUNDS):
+    for _ in range(FIT_ROUNDS):
         agrees = agreeing(apart(picture, scene, light))
-        if agrees.mean() < BELIEVED:
+        if agrees.mean() < MIN_FIT_SHARE:
             return Light(before.gain, before.offset, float(agrees.mean()), light.remainder)
         light = least_squares(picture, scene, agrees)
     return judged(picture, scene, light)
@@ -126,8 +126,8 @@ def least_squares(picture: Points, scene: Points, agrees: Bool[np.ndarray, " P"]
     middle, usual = picture @ weight, scene @ weight
     empty = scene - usual[:, None]
     variance, shared = (empty * empty) @ weight, ((picture - middle[:, None]) * empty) @ weight
-    sure = variance**2 / (variance**2 + STIFFNESS**2)
-    gain = np.clip(1 + sure * (shared / np.maximum(variance, 1e-6) - 1), *GAINS)
+    sure = variance**2 / (variance**2 + FLAT_VARIANCE**2)
+    gain = np.clip(1 + sure * (shared / np.maximum(variance, 1e-6) - 1), *GAIN_RANGE)
     return light_of(gain, middle - gain * usual)
 
 
@@ -140,14 +140,14 @@ def light_of(gain: Float[np.ndarray, " 3"], offset: Float[np.ndarray, " 3"]) -> 
 def judged(picture: Points, scene: Points, light: Light) -> Light:
     """Return a lighting with measures of how well it explains the image."""
     off = apart(picture, scene, light)
-    calm = float(np.partition(off, int(CALM * len(off)))[int(CALM * len(off))])
+    calm = float(np.partition(off, int(CALM_SHARE * len(off)))[int(CALM_SHARE * len(off))])
     return Light(light.gain, light.offset, float(agreeing(off).mean()), calm / 255)
 
 
 def agreeing(off: Float[np.ndarray, " P"]) -> Bool[np.ndarray, " P"]:
     """Return which pixels a lighting explains, given their residuals in levels out of 255."""
     usual = float(np.partition(off, len(off) // 2)[len(off) // 2])
-    explained: np.ndarray = off < min(max(OUTLIER * usual, TOLERANCE[0]), TOLERANCE[1])
+    explained: np.ndarray = off < min(max(OUTLIER_RATIO * usual, TOLERANCE_RANGE[0]), TOLERANCE_RANGE[1])
     return explained
 
 

@@ -21,17 +21,13 @@ from scipy import ndimage, stats
 
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.errors import InputError
+from scalor.still.blobs import MIN_AREA_SHARE, Blobs, find_blobs, join_blobs, large_enough
 from scalor.still.foreground import (
-    CONTRAST,
-    LEAST,
-    ORDINARY,
-    STRONG,
-    Blobs,
+    DEFAULT_TEST,
+    MAX_THRESHOLD,
+    STRONG_PERCENTILE,
     ForegroundTest,
     difference,
-    find_blobs,
-    join_blobs,
-    large_enough,
     noise_of,
     thinned,
     to_floats,
@@ -43,32 +39,32 @@ from scalor.video.sources import Frame
 
 GAPS_JOINED = (0, 1, 2, 4, 7)
 """Pixels of the reduced frames by which pieces are dilated before they are joined."""
-VOTE = 0.35
+VOTE_EXPONENT = 0.35
 """Exponent of a blob's area in the weight of its vote. With 1, groups dominate; with 0, specks do."""
-BIN, BLUR = 0.1, 3.0
+BIN_WIDTH, BIN_BLUR = 0.1, 3.0
 """Bin width of the histogram of votes, in logarithms of a length, and standard deviation of its blur, in bins."""
-ALIKE = 0.35
+MAX_LOG_DIFFERENCE = 0.35
 """Largest difference of the logarithms of length and breadth between an object and the typical one, for similar
 objects."""
-LONG, EVERY_WAY = 1.6, 0.6
+LONG_RATIO, MAX_DIRECTION_AGREEMENT = 1.6, 0.6
 """Ratio of length to breadth above which objects have a direction, and how well directions must agree (1: all the same)
 for height and width of a box to have separate typical values."""
-GROUP = 1.8
+GROUP_AREAS = 1.8
 """Area of a blob, in areas of a typical object, above which it counts as several objects."""
-MOSTLY = 0.45
+MIN_NEIGHBOUR_SHARE = 0.45
 """Share of foreground in the 3 x 3 pixels around a pixel, above which the pixel is foreground."""
-VOTING, LOOKED_AT = 40, 20
+MAX_SIZE_FRAMES, MAX_NOISE_FRAMES = 40, 20
 """Largest number of sampled frames by which sizes are measured, and by which noise and strength are."""
-STRETCHES, STRETCH = 3, 32
+SPEED_PARTS, SPEED_PART_FRAMES = 3, 32
 """Number of parts of the video in which speeds are measured, and frames in each."""
-STEPS, FAR = (1, 2, 4, 8), 2.0
+SPEED_INTERVALS, MIN_MOVED_PIXELS = (1, 2, 4, 8), 2.0
 """Intervals in frames over which speeds are measured, and pixels that objects must move. The first interval in which
 they move that far is used, or else the last."""
-MANY, AGREEING = 40, 0.7
+MIN_PERSPECTIVE_OBJECTS, MIN_ROW_CORRELATION = 40, 0.7
 """Smallest number of objects, and smallest rank correlation between their height and their row, for a perspective."""
-ONE_SHAPE = 0.3
+MAX_SHAPE_DIFFERENCE = 0.3
 """Largest difference between the logarithm of a single object's height by width and the typical one."""
-APART = 0.1
+MIN_ROW_DISTANCE = 0.1
 """Smallest vertical distance between two compared objects, as a share of the image's height."""
 
 Small = UInt8[np.ndarray, "h w 3"]
@@ -100,7 +96,7 @@ class Survey:
     """Standard deviation of the pixels where nothing moves, as a share of full brightness."""
     moving: float = 0.0
     """Mean share of the image that is foreground."""
-    test: ForegroundTest = ORDINARY
+    test: ForegroundTest = DEFAULT_TEST
     """Test that separates objects from the background."""
 
 
@@ -137,7 +133,7 @@ def survey(video: Video, background: StillBackground, object_size: tuple[float, 
     InputError
         If nothing moves and no size is given.
     """
-    pairs = thinned(background.sampled_pairs(), VOTING)
+    pairs = thinned(background.sampled_pairs(), MAX_SIZE_FRAMES)
     test = ForegroundTest.of(pairs)
     masks = [changes_in(picture, empty, test) for picture, empty in pairs]
     levels = [[find_blobs(mask, gap) for mask in masks] for gap in GAPS_JOINED]
@@ -151,12 +147,12 @@ def survey(video: Video, background: StillBackground, object_size: tuple[float, 
             f"{video.name} shows nothing that moves: choose another part of it with --start, --end or --region, or "
             "say --object-size if the objects are very small."
         )
-    some = thinned(pairs, LOOKED_AT)
+    some = thinned(pairs, MAX_NOISE_FRAMES)
     return Survey(
         object_size=(found.box[0] / scale, found.box[1] / scale),
         speed=find_speed(video, background, test, found) / scale / video.selection.stride,
         objects=count(levels[GAPS_JOINED.index(found.gap)], found, perspective, height),
-        strength=float(np.percentile([difference(*map(blurred, pair)) for pair in some], STRONG)),
+        strength=float(np.percentile([difference(*map(blurred, pair)) for pair in some], STRONG_PERCENTILE)),
         perspective=perspective,
         body=(found.body[0] / scale, found.body[1] / scale),
         any_direction=found.any_direction,
@@ -172,10 +168,10 @@ def changes_in(picture: Small, empty: Small, test: ForegroundTest) -> Bool[np.nd
 
     Faint objects are detected in slightly blurred images.
     """
-    if test.least < CONTRAST:
+    if test.least < MAX_THRESHOLD:
         return test(blurred(picture), blurred(empty))
     changed = test(to_floats(picture), to_floats(empty))
-    without_specks: np.ndarray = ndimage.uniform_filter(changed.astype(np.float32), 3) > MOSTLY
+    without_specks: np.ndarray = ndimage.uniform_filter(changed.astype(np.float32), 3) > MIN_NEIGHBOUR_SHARE
     return without_specks
 
 
@@ -200,15 +196,17 @@ def find_size(levels: list[list[Blobs]], perspective: Perspective, height: int) 
     grown = sizes_at(every.centre[:, 1], height, perspective)
     length, breadth, angle = every.axes()
     length, breadth, box, area = length / grown, breadth / grown, every.size / grown[:, None], every.area / grown**2
-    weight = every.area**VOTE
+    weight = every.area**VOTE_EXPONENT
     typical = most_voted(np.log(length), np.log(breadth), weight)
-    alike = (np.abs(np.log(length) - typical[0]) < ALIKE) & (np.abs(np.log(breadth) - typical[1]) < ALIKE)
+    alike = (np.abs(np.log(length) - typical[0]) < MAX_LOG_DIFFERENCE) & (
+        np.abs(np.log(breadth) - typical[1]) < MAX_LOG_DIFFERENCE
+    )
     level = np.repeat(np.arange(len(seen)), [len(one.box) for one in seen])
     votes, all_votes = (np.bincount(level, weight * chosen, len(seen)) for chosen in (alike, 1))
     share = votes / np.maximum(all_votes, 1e-9)
     body = weighted_median(length[alike], weight[alike]), weighted_median(breadth[alike], weight[alike])
     shared = np.abs(np.average(np.exp(2j * angle[alike]), weights=weight[alike]))
-    any_direction = bool(body[0] > LONG * body[1] and shared < EVERY_WAY)
+    any_direction = bool(body[0] > LONG_RATIO * body[1] and shared < MAX_DIRECTION_AGREEMENT)
     sides = (weighted_median(box[alike, 0], weight[alike]), weighted_median(box[alike, 1], weight[alike]))
     if any_direction:
         # At any angle, the squares of height and width add up to about the square of the length.
@@ -223,10 +221,12 @@ def most_voted(
     length: Float[np.ndarray, " N"], breadth: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
 ) -> tuple[float, float]:
     """Return the logarithms of length and breadth around which most votes lie."""
-    edges = np.arange(min(length.min(), breadth.min()) - 5 * BIN, max(length.max(), breadth.max()) + 6 * BIN, BIN)
+    edges = np.arange(
+        min(length.min(), breadth.min()) - 5 * BIN_WIDTH, max(length.max(), breadth.max()) + 6 * BIN_WIDTH, BIN_WIDTH
+    )
     votes, _, _ = np.histogram2d(length, breadth, (edges, edges), weights=weight)
-    row, column = np.unravel_index(ndimage.gaussian_filter(votes, BLUR).argmax(), votes.shape)
-    return float(edges[row] + BIN / 2), float(edges[column] + BIN / 2)
+    row, column = np.unravel_index(ndimage.gaussian_filter(votes, BIN_BLUR).argmax(), votes.shape)
+    return float(edges[row] + BIN_WIDTH / 2), float(edges[column] + BIN_WIDTH / 2)
 
 
 def given_size(object_size: tuple[float, float], scale: float, found: Size | None) -> Size:
@@ -243,7 +243,7 @@ def count(level: list[Blobs], found: Size, perspective: Perspective, height: int
     for blobs in level:
         large = blobs.select(large_enough(blobs, found.box, height, perspective))
         times = large.area / (found.area * sizes_at(large.centre[:, 1], height, perspective) ** 2)
-        total += float(np.where(times > GROUP, times, 1).sum())
+        total += float(np.where(times > GROUP_AREAS, times, 1).sum())
     return total / len(level)
 
 
@@ -253,17 +253,21 @@ def find_perspective(seen: Blobs, height: int) -> Perspective:
     Return `FLAT` where there is no clear perspective. Parts of objects, and several that touch, are excluded because
     their shape differs from most.
     """
-    if len(seen.area) < MANY:
+    if len(seen.area) < MIN_PERSPECTIVE_OBJECTS:
         return FLAT
     shape, extent = np.log(seen.size[:, 0] / seen.size[:, 1]), seen.size.prod(1)
-    single = np.abs(shape - weighted_median(shape, seen.area)) < ONE_SHAPE
-    single &= seen.area > LEAST * weighted_median(extent, seen.area)
+    single = np.abs(shape - weighted_median(shape, seen.area)) < MAX_SHAPE_DIFFERENCE
+    single &= seen.area > MIN_AREA_SHARE * weighted_median(extent, seen.area)
     tall, row = seen.size[single, 0], seen.centre[single, 1]
-    if len(tall) < MANY or np.ptp(tall) == 0 or stats.spearmanr(row, tall).statistic < AGREEING:
+    if (
+        len(tall) < MIN_PERSPECTIVE_OBJECTS
+        or np.ptp(tall) == 0
+        or stats.spearmanr(row, tall).statistic < MIN_ROW_CORRELATION
+    ):
         return FLAT
     one, other = np.triu_indices(len(row), 1)
     apart = row[other] - row[one]
-    far = np.abs(apart) > APART * height
+    far = np.abs(apart) > MIN_ROW_DISTANCE * height
     if not far.any():
         return FLAT
     slope = float(np.median((tall[other] - tall[one])[far] / apart[far]))
@@ -285,13 +289,13 @@ def find_speed(video: Video, background: StillBackground, test: ForegroundTest, 
         masks = (changes_in(picture, small.at(picture), test) for picture in pictures)
         stretches.append([find_blobs(mask, found.gap) for mask in masks])
     speed = 0.0
-    for step in STEPS:
+    for step in SPEED_INTERVALS:
         pairs = [pair for row in stretches for pair in zip(row[:-step], row[step:], strict=True)]
         moved = np.concatenate([np.zeros(0), *(distances(*pair, found.box) for pair in pairs)])
         if len(moved) == 0:
             break
         speed = float(np.median(moved)) / step
-        if speed * step >= FAR:
+        if speed * step >= MIN_MOVED_PIXELS:
             break
     return speed
 
@@ -302,13 +306,13 @@ def stretches_of(video: Video) -> Iterator[Iterator[Frame]]:
     Of a video that is short or of unknown length, yield the first frames only.
     """
     total = video.frames or 0
-    if total < 2 * STRETCHES * STRETCH:
-        yield islice(video, STRETCHES * STRETCH)
+    if total < 2 * SPEED_PARTS * SPEED_PART_FRAMES:
+        yield islice(video, SPEED_PARTS * SPEED_PART_FRAMES)
         return
     first, seconds = video.selection.start or 0, total * video.selection.stride / video.fps
-    for number in range(STRETCHES):
-        later = replace(video.selection, start=first + number * seconds / STRETCHES)
-        yield islice(Video(video._source, later), STRETCH)
+    for number in range(SPEED_PARTS):
+        later = replace(video.selection, start=first + number * seconds / SPEED_PARTS)
+        yield islice(Video(video._source, later), SPEED_PART_FRAMES)
 
 
 def distances(before: Blobs, after: Blobs, size: tuple[float, float]) -> Float[np.ndarray, " M"]:

@@ -40,7 +40,7 @@ class Sharpener:
     """x and y of the upper left pixel of the visible region."""
     contrast: float = 1.0
     """Factor by which differences from the background are amplified."""
-    test: foreground.ForegroundTest = foreground.ORDINARY
+    test: foreground.ForegroundTest = foreground.DEFAULT_TEST
     """Foreground test, applied after the amplification."""
 
     @property
@@ -49,11 +49,11 @@ class Sharpener:
         return foreground.coarseness(self.object_size)
 
     @cached_property
-    def scene(self) -> foreground.Picture:
+    def scene(self) -> foreground.FloatPicture:
         """The reduced background."""
         return self.coarsened(self.still)
 
-    def coarsened(self, picture: Picture) -> foreground.Picture:
+    def coarsened(self, picture: Picture) -> foreground.FloatPicture:
         return downsample(foreground.to_floats(picture), self.coarse)
 
     def __call__(self, tracks: Tracks, picture: Picture, background: Picture | None = None) -> Tracks:

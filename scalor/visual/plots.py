@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^DvPX"
 """One marker for each colour, so that lines can be told apart in black and white as well."""
-MOST_MARKERS = 12
+MAX_MARKERS = 12
 """Approximate limit on the markers of a line. More could not be told apart."""
 PANEL_INCHES = (4.0, 2.7)
 """Width and height of a panel."""
@@ -101,7 +101,7 @@ def _draw(axes: "Axes", panel: Panel, names: list[str]) -> None:
     """Draw a panel; the place of a line's name in `names` selects its colour and marker."""
     for line in panel.lines:
         which = names.index(line.name) % len(COLORS)
-        every = max(1, len(line.x) // MOST_MARKERS)
+        every = max(1, len(line.x) // MAX_MARKERS)
         (drawn,) = axes.plot(line.x, line.y, color=COLORS[which], label=line.name)
         drawn.set(marker=MARKERS[which], markersize=4, markevery=every)
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)

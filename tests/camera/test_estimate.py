@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalor.camera import estimate_motion
-from scalor.camera.estimate import MOST_KEYS, MotionEstimator
+from scalor.camera.estimate import MAX_KEYS, MotionEstimator
 from scalor.video.reading import open_video
 from scalor.video.sources import Selection
 from tests.camera.filming import HEIGHT, WIDTH, as_video, errors, film, pose
@@ -101,6 +101,6 @@ def test_no_more_key_frames_are_kept_than_allowed() -> None:
     for _ in range(3):
         estimator.step(rng.integers(0, 255, (60, 80), np.uint8))
     assert estimator.before is not None
-    for _ in range(2 * MOST_KEYS):
+    for _ in range(2 * MAX_KEYS):
         estimator._add_key(estimator.before)
-    assert len(estimator.keys) == MOST_KEYS
+    assert len(estimator.keys) == MAX_KEYS

@@ -5,15 +5,13 @@ import pytest
 from scipy import ndimage
 
 from scalor.boxes import FLAT
+from scalor.still.blobs import find_blobs, join_blobs, large_enough
 from scalor.still.foreground import (
-    CONTRAST,
-    ORDINARY,
+    DEFAULT_TEST,
+    MAX_THRESHOLD,
     ForegroundTest,
     close,
     coarseness,
-    find_blobs,
-    join_blobs,
-    large_enough,
     least_for,
     noise_of,
     thinned,
@@ -32,19 +30,19 @@ def street(seed: int = 0) -> np.ndarray:
 def test_a_shadow_does_not_stand_out(light: float, found: bool) -> None:
     frame = street()
     frame[:, 20:40, 30:38] *= light
-    assert ORDINARY(frame, street())[20:40, 30:38].any() == found
+    assert DEFAULT_TEST(frame, street())[20:40, 30:38].any() == found
 
 
 def test_colour_stands_out_at_any_light() -> None:
     frame = street()
     frame[:, 20:40, 30:38] *= np.array([1.0, 0.7, 0.5])[:, None, None]
-    assert ORDINARY(frame, street())[20:40, 30:38].mean() > 0.9
+    assert DEFAULT_TEST(frame, street())[20:40, 30:38].mean() > 0.9
 
 
 def test_noise_does_not_stand_out() -> None:
     rng = np.random.default_rng(3)
     frame = street() + rng.normal(0, 0.05, (3, 60, 80))
-    assert ORDINARY(frame, street()).mean() < 0.01
+    assert DEFAULT_TEST(frame, street()).mean() < 0.01
 
 
 def test_specks_go_and_gaps_close() -> None:
@@ -126,7 +124,7 @@ def pairs(kind: str, colour: tuple[int, int, int]) -> list[tuple[np.ndarray, np.
 def test_colour_tells_only_where_things_have_colours() -> None:
     assert ForegroundTest.of(pairs("colourful", (220, 40, 60))).colourful
     assert not ForegroundTest.of(pairs("plain", (90, 90, 90))).colourful
-    assert ForegroundTest.of([]) == ORDINARY
+    assert ForegroundTest.of([]) == DEFAULT_TEST
 
 
 def test_dark_things_of_the_one_tint_of_a_scene_are_no_shadows() -> None:
@@ -140,10 +138,10 @@ def test_dark_things_of_the_one_tint_of_a_scene_are_no_shadows() -> None:
 
 
 def test_the_fainter_the_things_the_less_is_enough() -> None:
-    assert least_for(0.8) == CONTRAST
+    assert least_for(0.8) == MAX_THRESHOLD
     least = [least_for(strength) for strength in np.linspace(0, 1, 30)]
     assert (np.diff(least) >= 0).all()
-    assert 0 < least[0] < least_for(0.2) < CONTRAST
+    assert 0 < least[0] < least_for(0.2) < MAX_THRESHOLD
     faint = ForegroundTest.of(pairs("plain", (138, 138, 138)))
     assert faint.least < 0.03
 

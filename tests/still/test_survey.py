@@ -7,7 +7,7 @@ import pytest
 
 from scalor.boxes import FLAT
 from scalor.errors import InputError
-from scalor.still.foreground import CONTRAST
+from scalor.still.foreground import MAX_THRESHOLD
 from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey, survey
 from scalor.video import Video, open_video
@@ -66,7 +66,7 @@ def test_faint_objects_are_found(tmp_path: Path) -> None:
     found = look(video)
     assert found.object_size == pytest.approx((10, 10), abs=2.5)
     assert found.strength < 0.1
-    assert found.test.least < CONTRAST
+    assert found.test.least < MAX_THRESHOLD
 
 
 def test_faint_dots_of_a_few_pixels_are_counted(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalor.camera import check_camera
-from scalor.camera.estimate import PAIRS, PLACES, _neighbours
+from scalor.camera.check import COMPARED_FRAMES, COMPARED_PAIRS, _neighbours
 from scalor.video.reading import open_video
 from scalor.video.sources import Selection
 from tests.camera.filming import as_video, film, pose
@@ -60,8 +60,8 @@ def test_neighbours_are_next_to_each_other_and_all_over_the_selected_time(tmp_pa
     as_video(tmp_path, frames)
     video = open_video(tmp_path / "film.npy", Selection(start=2, end=9, stride=5))
     pairs = [(int(one[0, 0, 0]), int(other[0, 0, 0])) for one, other in _neighbours(video)]
-    assert len(pairs) == PAIRS
+    assert len(pairs) == COMPARED_PAIRS
     assert all(other == one + 1 for one, other in pairs)
     assert 20 <= pairs[0][0] < 30
     assert 80 <= pairs[-1][1] < 90
-    assert PLACES > 2 * PAIRS
+    assert COMPARED_FRAMES > 2 * COMPARED_PAIRS
