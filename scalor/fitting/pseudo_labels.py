@@ -20,7 +20,7 @@ from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.nn.interface import Tracker
 from scalor.still.blobs import find_blobs, large_enough
-from scalor.still.survey import changes_in
+from scalor.still.foreground import clean_foreground
 from scalor.tracking.follow import follow
 from scalor.tracking.identity import PREDICTED_PRESENCE
 from scalor.tracking.view import Lens, VideoView
@@ -78,7 +78,7 @@ class FrameCollector:
             self.starts.append(len(self.frames))
             self.epochs.append(now[1])
         self.last = now
-        foreground = changes_in(small, empty, self.found.test)
+        foreground = clean_foreground(small, empty, self.found.test)
         blobs = find_blobs(foreground)
         large = large_enough(blobs, self.object_size, self.lens.seen[0], self.found.perspective)
         self.spots += [(len(self.frames), int(y), int(x)) for x, y in blobs.centre[large]]

@@ -53,6 +53,8 @@ TEXTURE_WINDOW = 5
 MIN_TEXTURE, MIN_TEXTURE_CORRELATION = 3.0, 0.6
 """Smallest standard deviation of the background's texture, in standard deviations of the noise, and smallest
 correlation of a shadow with it."""
+MIN_NEIGHBOUR_SHARE = 0.45
+"""Share of foreground in the 3 x 3 pixels around a pixel, above which the pixel is foreground."""
 SPECK_SHARE = 0.08
 """Foreground smaller than this share of an object's height or width is removed."""
 GAP_SHARES = (0.15, 0.1)
@@ -199,3 +201,21 @@ def close(inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Bool[np
         for axis, (side, gap) in enumerate(zip(size, GAP_SHARES, strict=True)):
             closed = grow(closed, round(gap * side) | 1, axis)
     return closed > 0
+
+
+def clean_foreground(picture: Picture, empty: Picture, test: ForegroundTest) -> Bool[np.ndarray, "h w"]:
+    """Return the foreground of a frame without specks.
+
+    Faint objects are detected in slightly blurred images.
+    """
+    if test.least < MAX_THRESHOLD:
+        return test(blurred(picture), blurred(empty))
+    changed = test(to_floats(picture), to_floats(empty))
+    without_specks: np.ndarray = ndimage.uniform_filter(changed.astype(np.float32), 3) > MIN_NEIGHBOUR_SHARE
+    return without_specks
+
+
+def blurred(picture: Picture) -> Float[np.ndarray, "3 h w"]:
+    """Return the image smoothed by means of 3 x 3 pixels."""
+    smooth: np.ndarray = ndimage.uniform_filter(to_floats(picture), (0, 3, 3))
+    return smooth

@@ -1,4 +1,7 @@
-"""Medians of frames: the background where nothing stands still for long, of a whole video or of the frames so far."""
+"""Medians of frames, which show the background if every pixel is covered by objects for less than half of the time.
+
+`common_picture` is the background of a whole video, `RunningBackground` that of the frames so far.
+"""
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8

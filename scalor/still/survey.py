@@ -11,12 +11,10 @@ nearby pieces joined at several distances. A whole, separate object has the same
 agree. Votes of parts and groups are scattered.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Float
 from scipy import ndimage, stats
 
 from scalor.boxes import FLAT, Perspective, sizes_at
@@ -24,18 +22,18 @@ from scalor.errors import InputError
 from scalor.still.blobs import MIN_AREA_SHARE, Blobs, find_blobs, join_blobs, large_enough
 from scalor.still.foreground import (
     DEFAULT_TEST,
-    MAX_THRESHOLD,
     STRONG_PERCENTILE,
     ForegroundTest,
+    blurred,
+    clean_foreground,
     difference,
     noise_of,
     thinned,
     to_floats,
 )
+from scalor.still.speed import find_speed
 from scalor.still.still_background import StillBackground
 from scalor.video import Video
-from scalor.video.resize import resize
-from scalor.video.sources import Frame
 
 GAPS_JOINED = (0, 1, 2, 4, 7)
 """Pixels of the reduced frames by which pieces are dilated before they are joined."""
@@ -51,23 +49,14 @@ LONG_RATIO, MAX_DIRECTION_AGREEMENT = 1.6, 0.6
 for height and width of a box to have separate typical values."""
 GROUP_AREAS = 1.8
 """Area of a blob, in areas of a typical object, above which it counts as several objects."""
-MIN_NEIGHBOUR_SHARE = 0.45
-"""Share of foreground in the 3 x 3 pixels around a pixel, above which the pixel is foreground."""
 MAX_SIZE_FRAMES, MAX_NOISE_FRAMES = 40, 20
 """Largest number of sampled frames by which sizes are measured, and by which noise and strength are."""
-SPEED_PARTS, SPEED_PART_FRAMES = 3, 32
-"""Number of parts of the video in which speeds are measured, and frames in each."""
-SPEED_INTERVALS, MIN_MOVED_PIXELS = (1, 2, 4, 8), 2.0
-"""Intervals in frames over which speeds are measured, and pixels that objects must move. The first interval in which
-they move that far is used, or else the last."""
 MIN_PERSPECTIVE_OBJECTS, MIN_ROW_CORRELATION = 40, 0.7
 """Smallest number of objects, and smallest rank correlation between their height and their row, for a perspective."""
 MAX_SHAPE_DIFFERENCE = 0.3
 """Largest difference between the logarithm of a single object's height by width and the typical one."""
 MIN_ROW_DISTANCE = 0.1
 """Smallest vertical distance between two compared objects, as a share of the image's height."""
-
-Small = UInt8[np.ndarray, "h w 3"]
 
 
 @dataclass(frozen=True)
@@ -135,7 +124,7 @@ def survey(video: Video, background: StillBackground, object_size: tuple[float, 
     """
     pairs = thinned(background.sampled_pairs(), MAX_SIZE_FRAMES)
     test = ForegroundTest.of(pairs)
-    masks = [changes_in(picture, empty, test) for picture, empty in pairs]
+    masks = [clean_foreground(picture, empty, test) for picture, empty in pairs]
     levels = [[find_blobs(mask, gap) for mask in masks] for gap in GAPS_JOINED]
     scale, height = pairs[0][0].shape[0] / video.size[0], pairs[0][0].shape[0]
     perspective = find_perspective(whole(levels[1]), height)
@@ -145,12 +134,12 @@ def survey(video: Video, background: StillBackground, object_size: tuple[float, 
     if found is None:
         raise InputError(
             f"{video.name} shows nothing that moves: choose another part of it with --start, --end or --region, or "
-            "say --object-size if the objects are very small."
+            "give --object-size if the objects are very small."
         )
     some = thinned(pairs, MAX_NOISE_FRAMES)
     return Survey(
         object_size=(found.box[0] / scale, found.box[1] / scale),
-        speed=find_speed(video, background, test, found) / scale / video.selection.stride,
+        speed=find_speed(video, background, test, found.box, found.gap) / scale / video.selection.stride,
         objects=count(levels[GAPS_JOINED.index(found.gap)], found, perspective, height),
         strength=float(np.percentile([difference(*map(blurred, pair)) for pair in some], STRONG_PERCENTILE)),
         perspective=perspective,
@@ -161,24 +150,6 @@ def survey(video: Video, background: StillBackground, object_size: tuple[float, 
         moving=float(np.mean(masks)),
         test=test,
     )
-
-
-def changes_in(picture: Small, empty: Small, test: ForegroundTest) -> Bool[np.ndarray, "h w"]:
-    """Return the foreground of a frame without specks.
-
-    Faint objects are detected in slightly blurred images.
-    """
-    if test.least < MAX_THRESHOLD:
-        return test(blurred(picture), blurred(empty))
-    changed = test(to_floats(picture), to_floats(empty))
-    without_specks: np.ndarray = ndimage.uniform_filter(changed.astype(np.float32), 3) > MIN_NEIGHBOUR_SHARE
-    return without_specks
-
-
-def blurred(picture: Small) -> Float[np.ndarray, "3 h w"]:
-    """Return the image smoothed by means of 3 x 3 pixels."""
-    smooth: np.ndarray = ndimage.uniform_filter(to_floats(picture), (0, 3, 3))
-    return smooth
 
 
 def whole(level: list[Blobs]) -> Blobs:
@@ -274,56 +245,6 @@ def find_perspective(seen: Blobs, height: int) -> Perspective:
     middle = float(np.median(row))
     typical = float(np.median(tall - slope * (row - middle)))
     return round(1 - slope * middle / typical, 3), round(1 + slope * (height - middle) / typical, 3)
-
-
-def find_speed(video: Video, background: StillBackground, test: ForegroundTest, found: Size) -> float:
-    """Return the median speed in pixels of the reduced frames per frame; 0 where it cannot be measured.
-
-    From one frame to the next, slow objects move by less than a pixel, which is not visible.
-    """
-    height, width = background.samples[0].shape[:2]
-    stretches = []
-    for frames in stretches_of(video):
-        small = background.resized((height, width))
-        pictures = (resize(frame.picture, (height, width)) for frame in frames)
-        masks = (changes_in(picture, small.at(picture), test) for picture in pictures)
-        stretches.append([find_blobs(mask, found.gap) for mask in masks])
-    speed = 0.0
-    for step in SPEED_INTERVALS:
-        pairs = [pair for row in stretches for pair in zip(row[:-step], row[step:], strict=True)]
-        moved = np.concatenate([np.zeros(0), *(distances(*pair, found.box) for pair in pairs)])
-        if len(moved) == 0:
-            break
-        speed = float(np.median(moved)) / step
-        if speed * step >= MIN_MOVED_PIXELS:
-            break
-    return speed
-
-
-def stretches_of(video: Video) -> Iterator[Iterator[Frame]]:
-    """Yield runs of consecutive frames from several parts of a video.
-
-    Of a video that is short or of unknown length, yield the first frames only.
-    """
-    total = video.frames or 0
-    if total < 2 * SPEED_PARTS * SPEED_PART_FRAMES:
-        yield islice(video, SPEED_PARTS * SPEED_PART_FRAMES)
-        return
-    first, seconds = video.selection.start or 0, total * video.selection.stride / video.fps
-    for number in range(SPEED_PARTS):
-        later = replace(video.selection, start=first + number * seconds / SPEED_PARTS)
-        yield islice(Video(video._source, later), SPEED_PART_FRAMES)
-
-
-def distances(before: Blobs, after: Blobs, size: tuple[float, float]) -> Float[np.ndarray, " M"]:
-    """Return how far blobs of about an object's size have moved, by the nearest similar blob in the later frame."""
-    large = before.select(before.size.prod(1) >= 0.3 * size[0] * size[1])
-    if len(large.box) == 0 or len(after.box) == 0:
-        return np.zeros(0)
-    unlike = np.abs(np.log(after.size[None] / large.size[:, None])).max(-1) >= 0.2
-    away = np.linalg.norm(after.centre[None] - large.centre[:, None], axis=-1)
-    nearest: np.ndarray = np.where(unlike, np.inf, away).min(1)
-    return nearest[nearest < min(size)]
 
 
 def weighted_median(values: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"]) -> float:
