@@ -39,12 +39,11 @@ def write_clip(path: str | Path, source: ExportSource, id: int, around: float = 
         raise InputError(f"there is no track {id}: `scalor edit FOLDER log` and tracks.csv tell the ids.")
     first, last = int(tracks.frame[0]), int(tracks.frame[-1])
     frames = np.array([frame for frame in source.times if first <= frame <= last])
-    centres = _steady(
+    centres = steady(
         np.stack([np.interp(frames, tracks.frame, axis) for axis in tracks.centre.T], axis=1),
         round(STEADY_S * source.about.fps),
     )
     side = max(2, ceil(around * float((tracks.box[:, 2:] - tracks.box[:, :2]).max()) - 0.01))
-    side += side % 2
     place = dict(zip(frames.tolist(), centres, strict=True))
     video = open_video(
         source.about.find_video(source.video), Selection(start=source.times[first]), source.about.video_fps
@@ -84,11 +83,11 @@ def enlarged(square: UInt8[np.ndarray, "s s 3"]) -> UInt8[np.ndarray, "S S 3"]:
     return square.repeat(factor, axis=0).repeat(factor, axis=1)
 
 
-def _steady(places: Float[np.ndarray, "T 2"], window: int) -> Float[np.ndarray, "T 2"]:
+def steady(places: Float[np.ndarray, "T 2"], window: int) -> Float[np.ndarray, "T 2"]:
     """Return means over about `window` places around each, over fewer at the ends."""
     reach = window // 2
     index = np.arange(len(places))
     near = np.minimum(reach, np.minimum(index, len(places) - 1 - index))
     sums = np.concatenate([np.zeros((1, 2)), np.cumsum(places, axis=0)])
-    steady: np.ndarray = (sums[index + near + 1] - sums[index - near]) / (2 * near + 1)[:, None]
-    return steady
+    means: np.ndarray = (sums[index + near + 1] - sums[index - near]) / (2 * near + 1)[:, None]
+    return means

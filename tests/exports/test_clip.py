@@ -8,7 +8,7 @@ import pytest
 
 from scalor.errors import InputError
 from scalor.exports import ExportSource, write_clip
-from scalor.exports.object_clip import cropped, enlarged
+from scalor.exports.object_clip import cropped, enlarged, steady
 from scalor.video import open_video
 from tests.edits.drawn import COLORS
 
@@ -35,6 +35,26 @@ def test_a_square_that_leaves_the_picture_is_black_there() -> None:
     assert not corner[:, :2].any()
     assert not cropped(picture, np.array([50.0, -50.0]), 4).any()
     assert enlarged(picture[:4, :4]).shape == (256, 256, 3)
+
+
+def test_the_square_does_not_tremble_with_the_boxes() -> None:
+    walk = np.stack([np.arange(60.0), 2 * np.arange(60.0)], axis=1)
+    assert steady(walk, 6) == pytest.approx(walk)
+    trembling = walk + np.random.default_rng(0).normal(0, 1, walk.shape)
+    assert np.abs(steady(trembling, 16) - walk)[8:-8].std() < 0.25
+    assert steady(trembling, 1) == pytest.approx(trembling)
+
+
+def test_the_square_is_steadied_over_the_time_that_is_told(source: ExportSource, tmp_path: Path) -> None:
+    """Boxes that tremble by 3 px do not move a disc of the clip, whose true path is straight, by more than one."""
+    box = source.tracks.box + 3.0 * (-1) ** source.tracks.frame[:, None]
+    write_clip(tmp_path / "clip.mp4", replace(source, tracks=replace(source.tracks, box=box)), 3)
+    places = []
+    for frame in open_video(tmp_path / "clip.mp4"):
+        near = np.abs(frame.picture.astype(int) - COLORS[2]).max(axis=2) < 60
+        places.append(np.argwhere(near).mean(axis=0) / 11)
+    moved = np.abs(np.diff(places, axis=0))[4:-4]
+    assert moved.max() < 2.5  # 6 if the square followed the boxes
 
 
 def test_a_clip_of_no_track_or_of_another_video_is_refused(source: ExportSource, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def test_the_package_reads_a_valid_graph_with_all_that_was_tracked(source: Expor
         assert tracks.id[start] == tracks.id[end]
         assert tracks.frame[start] < tracks.frame[end]
     assert graph.number_of_edges() == len(tracks) - 3
+    assert metadata.directed
     time, _, across = metadata.axes
     assert (time.scale, time.scaled_unit, time.max) == (pytest.approx(0.1), "second", 39)
     assert (across.name, across.scale, across.scaled_unit) == ("x", 0.5, "millimeter")

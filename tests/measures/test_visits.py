@@ -52,6 +52,13 @@ def test_a_short_absence_does_not_end_a_visit_of_the_patient() -> None:
         visits(samples_of(table(path)), zone, -1)
 
 
+def test_an_object_that_is_hidden_for_a_while_stays_where_it_was() -> None:
+    hidden = table(np.full((1, 30, 2), 50.0)).query("frame not in (10, 11, 12)")
+    zone = [Zone("home", circle=(50, 50, 10))]
+    (spent,) = zone_times(samples_of(hidden), zone).to_dict("records")
+    assert (spent["inside_s"], spent["visits"]) == (pytest.approx(3), 1)
+
+
 def test_who_never_comes_has_a_row_without_visits() -> None:
     (spent,) = zone_times(samples_of(table(line(30)[None])), [Zone("far", circle=(900, 900, 5))]).to_dict("records")
     assert (spent["inside_s"], spent["visits"], spent["longest_visit_s"]) == (0, 0, 0)
