@@ -70,8 +70,10 @@ def _readers(pixel, centre, size, P: tl.constexpr):
 
 @triton.jit
 def _touches(where, n, valid, top, left, share, pixels, SIDE: tl.constexpr):
-    """Return which boxes contain a pixel centre of a tile, if boxes extend `share` of their size plus `pixels` to each
-    side of their centre."""
+    """Return which boxes contain a pixel centre of a tile.
+
+    Boxes extend `share` of their size plus `pixels` to each side of their centre.
+    """
     box = where + n * 4
     x, y = tl.load(box, valid, 0.0), tl.load(box + 1, valid, 0.0)
     width, height = tl.load(box + 2, valid, 0.0), tl.load(box + 3, valid, 0.0)

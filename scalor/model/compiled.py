@@ -45,6 +45,7 @@ class Compiled:
         return torch.cat([parameter.flatten() for parameter in self.parameters.values()])
 
     def __call__(self, weights: Tensor, *inputs: Any) -> Any:
+        """Run the compiled module with the weights of `weights()`."""
         return self.compiled(weights, *inputs)
 
     def plain(self, weights: Tensor, *inputs: Any) -> Any:
@@ -74,6 +75,7 @@ class StepModule(nn.Module):
     def forward(
         self, state: SceneState, seen: FrameFeatures, temperature: float | Tensor, normals: Tensor, uniforms: Tensor
     ) -> PosteriorStep:
+        """Infer one frame; the random numbers are those of the frame."""
         return owned(self.world.posterior_step(state, seen, Relaxed(temperature, FrameNoise(normals, uniforms))))
 
 
@@ -85,6 +87,7 @@ class CompiledStep(Compiled):
         super().__init__(module, module.used())
 
     def __call__(self, weights: Tensor, state: SceneState, seen: FrameFeatures, estimator: Relaxed) -> PosteriorStep:
+        """Infer one frame; the other arguments are those of `World.posterior_step`."""
         noise = estimator.noise
         assert isinstance(noise, FrameNoise)
         step: PosteriorStep = super().__call__(
@@ -172,6 +175,7 @@ class CapturedStep(Generic[State]):
                     old.copy_(new)
 
     def __call__(self, image: Observation) -> tuple[State, Sighting]:
+        """Replay the graph on an image. Return the next state and the sighting."""
         for old, new in zip(tensors(self.image), tensors(image), strict=True):
             old.copy_(new)
         self.graph.replay()

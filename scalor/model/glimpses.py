@@ -86,6 +86,7 @@ class GlimpseEncoder(nn.Module):
         )
 
     def forward(self, glimpses: Float[Tensor, "B N C P P"]) -> Float[Tensor, "B N code"]:
+        """Return the code of each glimpse."""
         split = glimpses.unflatten(-1, (PATCHES, self.patch)).unflatten(-3, (PATCHES, self.patch))
         patches = split.permute(0, 1, 3, 5, 2, 4, 6).flatten(-3)  # [B, N, 4, 4, C * patch * patch]
         code: Tensor = self.all(self.each(patches).flatten(2))
@@ -112,6 +113,7 @@ class GlimpseDecoder(nn.Module):
         self.each = nn.Sequential(first, nn.CELU(), last)
 
     def forward(self, what: Float[Tensor, "B N what"]) -> Sprite:
+        """Return the colours and the mask of each object."""
         patches = self.each(self.all(what).unflatten(-1, (PATCHES, PATCHES, PATCH_FEATURES)))
         split = torch.sigmoid(patches.float()).unflatten(-1, (4, self.patch, self.patch))  # [B, N, 4, 4, 4, p, p]
         drawn = split.permute(0, 1, 4, 2, 5, 3, 6).flatten(-2).flatten(-3, -2)  # [B, N, 4, P, P]

@@ -110,6 +110,7 @@ class Surroundings(nn.Module):
         self.far = nn.Conv2d(features, features, 3, padding=2, dilation=2)
 
     def forward(self, features: Float[Tensor, "B F Gh Gw"]) -> Float[Tensor, "B F Gh Gw"]:
+        """Return the features with context."""
         return features + celu(self.far(celu(self.near(features))))
 
 
@@ -121,6 +122,7 @@ class MemoryCell(nn.Module):
         self.remember = nn.Conv2d(features, 4 * features, 3, padding=1, bias=False)
 
     def forward(self, entered: Float[Tensor, "B gates Gh Gw"], memory: EncoderMemory) -> EncoderMemory:
+        """Return the memory after a frame. `entered` is the contribution of the frame to the four gates."""
         keep, write, show, value = (entered + self.remember(memory.hidden)).float().chunk(4, 1)
         cell = (keep + 1).sigmoid() * memory.cell + write.sigmoid() * value.tanh()
         return EncoderMemory(show.sigmoid() * cell.tanh(), cell)

@@ -113,16 +113,20 @@ class Analytic:
     """KL terms in closed form; base class of `Relaxed` and `Mode`."""
 
     def normal_cost(self, q: Normal, p: Normal, value: Tensor) -> Tensor:
+        """Return KL(q || p) in closed form."""
         return kl_normal(q, p)
 
     def presence_cost(self, q_logits: Tensor, p_logits: Tensor, value: Tensor) -> Tensor:
+        """Return KL(q || p) in closed form."""
         return kl_bernoulli(q_logits, p_logits)
 
     def rejection_cost(self, q_logits: Tensor, p_logits: Tensor) -> Tensor:
+        """Replace the prior of a rejected proposal by `REJECTED_PRESENCE`."""
         silent = logit(REJECTED_PRESENCE, q_logits)
         return kl_bernoulli(q_logits, silent) - kl_bernoulli(q_logits, p_logits)
 
     def charged(self, proposed: Tensor, accepted: Tensor) -> Tensor:
+        """Return the presence after rejection."""
         return accepted
 
 
@@ -175,14 +179,17 @@ class Relaxed(Analytic):
     """Random numbers drawn in advance. With None they are drawn when needed."""
 
     def at(self, frame: int) -> "Relaxed":
+        """Return the estimator with the random numbers of one frame."""
         return Relaxed(self.temperature, self.noise.at(frame) if isinstance(self.noise, Noise) else None)
 
     def normal(self, q: Normal) -> Tensor:
+        """Return a reparameterised sample."""
         if isinstance(self.noise, FrameNoise):
             return q.mean + q.std * self.noise.normal(q.mean)
         return q.sample()
 
     def presence(self, logits: Tensor) -> Tensor:
+        """Return a Gumbel-relaxed sample, between 0 and 1."""
         uniform = self.noise.uniform(logits) if isinstance(self.noise, FrameNoise) else torch.rand_like(logits)
         return ((logits + torch.logit(uniform.clamp(1e-6, 1 - 1e-6))) / self.temperature).sigmoid()
 
@@ -192,12 +199,15 @@ class Mode(Analytic):
     """Estimator for tracking: the most likely values. Presence is its probability, so that thresholds apply to it."""
 
     def at(self, frame: int) -> "Mode":
+        """Return this estimator: it draws nothing."""
         return self
 
     def normal(self, q: Normal) -> Tensor:
+        """Return the mean."""
         return q.mean
 
     def presence(self, logits: Tensor) -> Tensor:
+        """Return the probability."""
         return logits.sigmoid()
 
 
@@ -210,22 +220,29 @@ class Exact:
     """
 
     def at(self, frame: int) -> "Exact":
+        """Return this estimator: its samples are independent."""
         return self
 
     def normal(self, q: Normal) -> Tensor:
+        """Return a sample."""
         return q.sample()
 
     def presence(self, logits: Tensor) -> Tensor:
+        """Return a sample, 0 or 1."""
         return (torch.rand_like(logits) < logits.sigmoid()).to(logits.dtype)
 
     def normal_cost(self, q: Normal, p: Normal, value: Tensor) -> Tensor:
+        """Return log q - log p at the sample."""
         return q.log_prob(value) - p.log_prob(value)
 
     def presence_cost(self, q_logits: Tensor, p_logits: Tensor, value: Tensor) -> Tensor:
+        """Return log q - log p at the sample."""
         return log_prob_bernoulli(q_logits, value) - log_prob_bernoulli(p_logits, value)
 
     def rejection_cost(self, q_logits: Tensor, p_logits: Tensor) -> Tensor:
+        """Return 0: rejection cancels."""
         return torch.zeros_like(q_logits)
 
     def charged(self, proposed: Tensor, accepted: Tensor) -> Tensor:
+        """Return the presence before rejection."""
         return proposed

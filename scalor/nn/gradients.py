@@ -31,11 +31,13 @@ class Even(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, times: float) -> Tensor:
+        """Return the same values."""
         ctx.times = times
         return values.view_as(values)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Clip the gradient of each object."""
         (gradient,) = gradients
         norm = gradient.norm(dim=-1, keepdim=True)
         some = norm > 0
@@ -59,12 +61,14 @@ class Walled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, numbers: Tensor, limit: float) -> Tensor:
+        """Clamp the numbers."""
         ctx.save_for_backward(numbers)
         ctx.limit = limit
         return numbers.clamp(-limit, limit)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """Zero the gradient that pushes outward at the limit."""
         (numbers,) = ctx.saved_tensors
         outward = (numbers.abs() >= ctx.limit) & (numbers * gradient < 0)
         return gradient.masked_fill(outward, 0), None

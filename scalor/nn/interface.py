@@ -48,21 +48,27 @@ class Bound(NamedTuple):
 class BoundFunction(Protocol):
     """Function that computes the training objective, and the supervised losses where `truth` is given."""
 
-    def __call__(self, video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound: ...
+    def __call__(self, video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
+        """Compute the objective as `Model.bound` does."""
+        ...
 
 
 class Film(Protocol):
     """A reconstructed or generated video."""
 
     @property
-    def frames(self) -> Float[Tensor, "B T 3 H W"]: ...
+    def frames(self) -> Float[Tensor, "B T 3 H W"]:
+        """The frames, in [0, 1]."""
+        ...
 
 
 class TrackedFilm(Film, Protocol):
     """A reconstructed or generated video, and the objects in it."""
 
     @property
-    def tracks(self) -> Tracks: ...
+    def tracks(self) -> Tracks:
+        """The objects in the frames."""
+        ...
 
 
 class Model(nn.Module, ABC):
@@ -128,12 +134,14 @@ class Tracker(Model):
     """Base class of systems that represent and track objects."""
 
     @abstractmethod
-    def reconstruct(self, frames: object) -> TrackedFilm: ...
+    def reconstruct(self, frames: object) -> TrackedFilm:
+        """Return the reconstruction of the frames, with its objects."""
 
     @abstractmethod
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> TrackedFilm: ...
+    ) -> TrackedFilm:
+        """Reconstruct the first frames and generate the following ones, with their objects (see `Model.generate`)."""
 
     @abstractmethod
     def log_likelihood(self, frames: object, samples: int = 10, presence_prior: float = 1e-4) -> Float[Tensor, " B"]:
