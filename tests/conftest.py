@@ -1,5 +1,4 @@
-"""One thread per test process, every shape that the models' files promise is checked as tests run, and untrained models
-show their objects."""
+"""One thread per test process, and every shape that the models' files promise is checked as tests run."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -22,13 +21,14 @@ if find_spec("beartype") is not None and not torch.cuda.is_available():
 torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def untrained_masks() -> Iterator[float]:
-    """With masks as faint as they start, an untrained model would have no objects to test anything on. Gives what they
-    start with otherwise."""
+@pytest.fixture(scope="module")
+def untrained_masks() -> Iterator[None]:
+    """Make the masks of untrained models visible, for tests that need objects without a training.
+
+    The masks of a new model are so faint that no object is born (`INITIAL_MASK_SHIFT`).
+    """
     from scalor.model import glimpses  # not above: the hook must come first
 
     with pytest.MonkeyPatch.context() as patch:
-        faint = glimpses.INITIAL_MASK_SHIFT
         patch.setattr(glimpses, "INITIAL_MASK_SHIFT", 0.0)
-        yield faint
+        yield

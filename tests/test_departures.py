@@ -241,11 +241,8 @@ def test_15_discovery_sees_the_explained_mask_of_a_cell_and_its_eight_neighbours
             assert seen[inside, cell] == (64 if near else 0)
 
 
-def test_30_a_model_as_it_starts_shows_and_follows_nothing(
-    untrained_masks: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_30_a_model_as_it_starts_shows_and_follows_nothing() -> None:
     """And learns: its masks have gradients."""
-    monkeypatch.setattr(glimpses, "INITIAL_MASK_SHIFT", untrained_masks)
     torch.manual_seed(0)
     model = SCALOR(replace(ModelConfig(), slots=8))
     video = squares(2, (64, 64), clips=2)

@@ -9,18 +9,14 @@ import scalor
 from scalor import checkpoint
 from scalor.data.scenes import Scenes
 from scalor.evaluation import evaluate_tracks
-from scalor.model import glimpses
 from scalor.presets import get_preset
 from scalor.training.step import TrainingStep, anneals
 
 
 @pytest.mark.slow
-def test_some_hundred_steps_explain_two_thirds_of_what_a_black_frame_leaves(
-    untrained_masks: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_some_hundred_steps_explain_two_thirds_of_what_a_black_frame_leaves() -> None:
     """Blobs that are not yet objects leave more than half, and training rests there for a while before it finds them;
     once it does, much less than a third is left."""
-    monkeypatch.setattr(glimpses, "INITIAL_MASK_SHIFT", untrained_masks)
     config = get_preset("shapes-tiny")
     config = replace(config, train=replace(config.train, lengths=((0, 1),), batch=16))
     torch.manual_seed(0)

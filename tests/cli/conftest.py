@@ -15,6 +15,7 @@ import scalor
 from scalor.cli.main import main
 from scalor.cli.overrides import apply
 from scalor.data.scenes import Scenes
+from scalor.model import glimpses
 from scalor.presets import get_preset
 from scalor.video import write_video
 from scalor.visual import save_png
@@ -83,7 +84,10 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
     config = apply(get_preset("shapes-tiny"), TINY)
     torch.manual_seed(297)
-    scalor.save(scalor.SCALOR(config.model), path, config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(glimpses, "INITIAL_MASK_SHIFT", 0.0)  # so that it shows objects without a training
+        model = scalor.SCALOR(config.model)
+    scalor.save(model, path, config)
     return path
 
 

@@ -14,9 +14,10 @@ def untrained(faint: float, monkeypatch: pytest.MonkeyPatch) -> Sprite:
     return sprite
 
 
-def test_masks_start_faint_and_colours_do_not(untrained_masks: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    faint, plain = untrained(untrained_masks, monkeypatch), untrained(0.0, monkeypatch)
+def test_masks_start_faint_and_colours_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    shift = glimpses.INITIAL_MASK_SHIFT
+    faint, plain = untrained(shift, monkeypatch), untrained(0.0, monkeypatch)
     assert torch.equal(faint.colour, plain.colour)
-    torch.testing.assert_close(faint.mask, torch.sigmoid(plain.mask.logit() - untrained_masks))
+    torch.testing.assert_close(faint.mask, torch.sigmoid(plain.mask.logit() - shift))
     assert plain.shows.all()
     assert not faint.shows.any()

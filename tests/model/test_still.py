@@ -100,6 +100,7 @@ def test_near_objects_move_farther_and_far_ones_less() -> None:
     assert torch.allclose(step[0, 1] / step[0, 0], ruler[0, 29] / ruler[0, 2])
 
 
+@pytest.mark.usefixtures("untrained_masks")  # an untrained model must find objects
 @pytest.mark.parametrize("horizon", [0, 2])
 def test_a_ruler_of_typical_sizes_changes_nothing_and_another_one_does(horizon: int) -> None:
     model, video = still_model(), before(torch.rand(3, 32, 32))

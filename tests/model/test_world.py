@@ -176,6 +176,7 @@ def test_detaching_a_state_changes_no_value(changes: dict[str, Any]) -> None:
     assert torch.equal(again.id, state.id)
 
 
+@pytest.mark.usefixtures("untrained_masks")  # objects must be born without a training
 @each(SHAPES)
 def test_any_grid_and_number_of_slots_trains_and_tracks(changes: dict[str, Any]) -> None:
     model = tiny_model(lively=False, end_duplicates=False, **changes)

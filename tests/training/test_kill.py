@@ -51,11 +51,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(folder: Path, *what: Any) -> subprocess.Popen[str]:
     """Each process goes on from whatever the one before has left, the first from nothing."""
-    # TensorBoard is not needed here, and to import it takes as long as the whole training. Masks start as in all tests.
+    # TensorBoard is not needed here, and to import it takes as long as the whole training.
     quick = "import sys; sys.modules['torch.utils.tensorboard'] = None; import scalor.cli.main as m"
-    shown = "from scalor.model import glimpses; glimpses.INITIAL_MASK_SHIFT = 0.0; sys.exit(m.main())"
     return subprocess.Popen(
-        [sys.executable, "-c", f"{quick}; {shown}", *words(folder, *what), "--resume"],
+        [sys.executable, "-c", f"{quick}; sys.exit(m.main())", *words(folder, *what), "--resume"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

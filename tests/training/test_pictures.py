@@ -9,8 +9,10 @@ import torch
 
 import scalor
 from scalor.data.observation import Observation
+from scalor.model.glimpses import INITIAL_MASK_SHIFT
 from scalor.training.loop import make_scenes
 from scalor.training.pictures import views
+from tests.layers import linear
 
 from .tiny import CPU, differing, log_of, run, tensors, tiny
 
@@ -34,7 +36,10 @@ def test_pictures_go_to_tensorboard_and_do_not_disturb_the_training(whole: Path,
 def test_a_clip_is_drawn_frame_by_frame_and_its_objects_one_by_one(whole: Path) -> None:
     model, config = scalor.load(whole), tiny()
     with torch.no_grad():
-        model.discovery.heads.bias[0] = 0.3  # it has not learned yet that there is anything to see
+        # It has not learned yet that there is anything to see, and its masks are faint.
+        model.discovery.heads.bias[0] = 0.3
+        decoder = model.appearance.decoder
+        linear(decoder.each).bias[3 * decoder.patch**2 :] += INITIAL_MASK_SHIFT
     frames = make_scenes(config, "train", CPU).clips(0, 1).observation[0]
     pictures = views(model, frames)
     side = config.model.glimpse
