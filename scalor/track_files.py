@@ -186,7 +186,7 @@ def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int)
             row[:] = [float(word) for word in words[:columns]]
         except ValueError as error:
             raise InputError(
-                f"{path}, line {line} is {','.join(words)!r}: it needs {columns} numbers, apart by commas "
+                f"{path}, line {line} is {','.join(words)!r}: it needs {columns} numbers, separated by commas "
                 "(MOTChallenge: frame, id, left, top, width, height, confidence)."
             ) from error
         if not np.isfinite(row).all():

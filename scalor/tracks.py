@@ -186,7 +186,7 @@ class Tracks:
         if len({*zip(self.clip.tolist(), self.frame.tolist(), strict=True)}) > 1:
             raise InputError(
                 f"tracks hold {len(np.unique(self.frame))} frames of {len(np.unique(self.clip))} clips and Detections "
-                "are of one: hand in one frame, such as tracks.select(tracks.frame == 0)."
+                "are of one: give one frame, such as tracks.select(tracks.frame == 0)."
             )
         detections: supervision.Detections = package.Detections(
             xyxy=self.box.astype(np.float32),

@@ -1,6 +1,8 @@
 """Links, anchors and commands of the documentation: all of them lead somewhere, and the command line accepts them."""
 
 import argparse
+import importlib
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import scalor.model
+import scalor.nn
 from scalor.cli import overrides
 from scalor.cli.main import split_overrides
 from scalor.cli.options import parser
@@ -108,6 +112,48 @@ def test_the_command_line_accepts_every_command(page: str) -> None:
     assert {command: said for command in found if (said := refusal(command))} == {}
 
 
+def missing_files(text: str) -> list[str]:
+    """The files and folders of the repository that a page names and that are not there."""
+    named = re.findall(r"`((?:scalor|tests|benchmarks|docs)/[\w./*-]*)`", text)
+    return [name for name in named if not any(ROOT.glob(name.rstrip("/")))]
+
+
+def unknown_settings(text: str) -> list[str]:
+    """The settings that a page names, such as `train.lengths`, and that no system has."""
+    named = re.findall(r"`(?:--)?((?:model|scene|test|train)\.(?!py|safetensors)\w+\b)(?!\()", text)
+    return [name for name in named if name not in fields_of(Config())]
+
+
+@pytest.mark.parametrize("page", names([page for page in PAGES if page.name not in DATED]))
+def test_files_and_settings_of_the_pages_are_there(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert missing_files(text) == []
+    assert unknown_settings(text) == []
+
+
+def names_of_the_model() -> set[str]:
+    """Every module, class and function of the model and of what it is made of; members as `Class.member`."""
+    found: set[str] = set()
+    for package in (scalor.model, scalor.nn):
+        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(info.name)
+            short = info.name.split(".")[-1]
+            for name, value in vars(module).items():
+                found |= {name, f"{short}.{name}"}
+                members = {*dir(value), *getattr(value, "__annotations__", {})} if isinstance(value, type) else set()
+                found |= {f"{name}.{member}" for member in members}
+    return found
+
+
+def test_the_names_on_the_page_of_the_model_are_those_of_the_code() -> None:
+    text = (ROOT / "docs" / "model.md").read_text()
+    files = {path.name for folder in ("model", "nn") for path in (ROOT / "scalor" / folder).rglob("*.py")}
+    assert set(re.findall(r"`(\w+\.py)`", text)) <= files
+    named = set(re.findall(r"`([A-Z]\w+(?:\.\w+)?|[a-z_]+\.(?!py`)\w+)`", text)) - {"P", "D", "M"}
+    settings = {name for name in named if name in fields_of(Config())}
+    assert named - settings - names_of_the_model() == set()
+
+
 def test_the_checks_find_what_they_look_for(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     prose = "# One, two\n[a](#one-two) [b](#three) [c](nowhere.md) `scalor fit --scratsh`\n"
@@ -115,6 +161,8 @@ def test_the_checks_find_what_they_look_for(tmp_path: Path) -> None:
     page.write_text(text)
     assert broken_links(page) == ["#three", "nowhere.md"]
     assert commands(text) == ["scalor track a.mp4", "scalor fit --scratsh"]
+    assert missing_files("`scalor/model/elbo.py` `scalor/nothing.py` `tests/`") == ["scalor/nothing.py"]
+    assert unknown_settings("`model.slots` `train.slots`") == ["train.slots"]
     assert refusal("scalor track a.mp4") is None
     assert refusal("scalor fit --scratsh") == "--scratsh is unknown"
     assert refusal("scalor train shapes-md --model.slot 4") == "--model.slot is unknown"

@@ -135,7 +135,7 @@ class Frames:
                 return Frames(**{name: file[name] for name in names}, labels=labels)
         except (OSError, KeyError, ValueError, TypeError, BadZipFile) as error:
             raise InputError(
-                f"scene.footage is {str(path)!r}: no frames can be read from it; make them anew with `scalor fit`."
+                f"scene.footage is {str(path)!r}: no frames can be read from it; make them again with `scalor fit`."
             ) from error
 
 

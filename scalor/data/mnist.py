@@ -75,7 +75,7 @@ def load_digits(split: str, digits: tuple[int, ...] = (), folder: str | Path | N
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1]:
         raise InputError(
             f"{home} holds {split} images of shape {images.shape} and labels of shape {labels.shape}: "
-            "MNIST has 28 by 28 images and a label for each."
+            "MNIST has 28 by 28 images and one label for each."
         )
     return Digits(torch.from_numpy(images).float() / 255, torch.from_numpy(labels).long()).only(digits)
 
@@ -88,17 +88,17 @@ def read_idx(folder: Path, name: str) -> "np.ndarray[tuple[int, ...], np.dtype[n
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, OSError) as error:
-        raise InputError(f"{path} cannot be unpacked ({error}): fetch it again.") from error
+        raise InputError(f"{path} cannot be unpacked ({error}): download it again.") from error
     # The magic number is two zeros, 8 for bytes, and the number of dimensions.
     dimensions = int(name.split("-idx")[1][0])
     magic = bytes((0, 0, 8, dimensions))
     if data[:4] != magic:
-        raise InputError(f"{path} starts with {data[:4].hex()}, not with {magic.hex()}: it is no {name} file.")
+        raise InputError(f"{path} starts with {data[:4].hex()}, not with {magic.hex()}: it is not a {name} file.")
     start = 4 + 4 * dimensions
     shape = tuple(int.from_bytes(data[at : at + 4], "big") for at in range(4, start, 4))
     if len(data) != start + math.prod(shape):
         raise InputError(
-            f"{path} has {len(data)} bytes, but its header promises {start + math.prod(shape)}: fetch it again."
+            f"{path} has {len(data)} bytes, but its header promises {start + math.prod(shape)}: download it again."
         )
     return np.frombuffer(bytearray(data), np.uint8, offset=start).reshape(shape)
 
@@ -116,11 +116,11 @@ def _download(folder: Path, name: str) -> None:
         content = gzip.decompress(packed)
     except (EOFError, OSError) as error:
         raise InputError(
-            f"{address} cannot be fetched ({error}): put the MNIST files into a folder and set SCALOR_MNIST to it."
+            f"{address} cannot be downloaded ({error}): put the MNIST files into a folder and set SCALOR_MNIST to it."
         ) from error
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256[name]:
-        raise InputError(f"{address} has the checksum {found}, not {SHA256[name]}: fetch it from elsewhere.")
+        raise InputError(f"{address} has the checksum {found}, not {SHA256[name]}: download it from elsewhere.")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         file.write(packed)

@@ -52,9 +52,9 @@ def read_log(path: str | Path, tracks_sha256: str | None = None) -> list[Entry]:
         return []
     header = _parsed(path, 1, lines[0])
     if header.get("scalor_edits") != VERSION:
-        raise InputError(f"{path}, line 1: this is no log of edits of version {VERSION}; restore it from a copy.")
+        raise InputError(f"{path}, line 1: this is not a log of edits of version {VERSION}; restore it from a copy.")
     if tracks_sha256 is not None and header.get("tracks_sha256") != tracks_sha256:
-        raise InputError(f"{path} belongs to other tracks than {path.parent} holds: move it away to begin anew.")
+        raise InputError(f"{path} belongs to other tracks than {path.parent} holds: move it away to start again.")
     entries = []
     for number, line in enumerate(lines[1:], start=2):
         document = _parsed(path, number, line)

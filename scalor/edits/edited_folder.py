@@ -68,7 +68,7 @@ class EditedFolder:
         if not ours.exists() or ours.read_bytes() != theirs.read_bytes():
             raise InputError(
                 f"{self.folder} was tracked again after its tracks were edited: move {LOG_FILE} and {ORIGINAL}/ away "
-                "to begin anew."
+                "to start again."
             )
 
     @property

@@ -209,7 +209,7 @@ def _check(tracks: Tracks, clips: int, frames: int, view: tuple[int, int]) -> No
         if len(rows) and not 0 <= rows.min() <= rows.max() < bound:
             raise InputError(
                 f"tracks.{name} runs from {rows.min()} to {rows.max()} and the truth has {bound} of them: "
-                "hand in the tracks of exactly these clips, numbered from 0."
+                "give the tracks of exactly these clips, numbered from 0."
             )
     keys = np.stack([tracks.clip, tracks.frame, tracks.id])
     keys = keys[:, np.lexsort(keys)]

@@ -26,7 +26,7 @@ def write_geff(path: str | Path, source: ExportSource) -> None:
     """
     path = Path(path)
     if path.exists() and not _is_geff(path):
-        raise InputError(f"{path} exists and is no GEFF folder: choose another with --out.")
+        raise InputError(f"{path} exists and is not a GEFF folder: choose another with --out.")
     try:
         zarr = import_module("zarr")
     except ImportError as error:

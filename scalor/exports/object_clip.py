@@ -36,7 +36,7 @@ def write_clip(path: str | Path, source: ExportSource, id: int, around: float = 
         raise InputError(f"around is {around}: give a multiple of the object's size, from 1.")
     tracks = source.tracks.select(source.tracks.id == id)
     if not len(tracks):
-        raise InputError(f"there is no track {id}: `scalor edit FOLDER log` and tracks.csv tell the ids.")
+        raise InputError(f"there is no track {id}: `scalor edit FOLDER log` and tracks.csv list the ids.")
     first, last = int(tracks.frame[0]), int(tracks.frame[-1])
     frames = np.array([frame for frame in source.times if first <= frame <= last])
     centres = steady(

@@ -107,7 +107,7 @@ def read_regions(path: str | Path) -> Regions:
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}): give a JSON file of zones and lines.") from error
     except ValueError as error:
-        raise InputError(f"{path} is no JSON: {error}.") from error
+        raise InputError(f"{path} is not JSON: {error}.") from error
     try:
         return regions_from_dict(document)
     except InputError as error:

@@ -136,7 +136,7 @@ def _columns(tracks: TracksLike) -> dict[str, Float[np.ndarray, " N"]]:
     try:
         columns = {name: tracks[name].to_numpy(float) for name in COLUMNS}
     except ValueError as error:
-        raise InputError(f"the table of tracks holds a value that is no number: {error}.") from error
+        raise InputError(f"the table of tracks holds a value that is not a number: {error}.") from error
     if not all(np.isfinite(column).all() for column in columns.values()):
         raise InputError("the table of tracks holds values that are not finite: leave those rows out.")
     return columns

@@ -40,7 +40,7 @@ class About:
         """Return the path of the video, or the one that is given. Raise InputError if it is unknown."""
         path = given or self.video
         if path is None:
-            raise InputError("the results do not tell their video: name it with --video.")
+            raise InputError("the results do not name their video: name it with --video.")
         return path
 
     def write(self, folder: Path) -> None:
@@ -61,7 +61,7 @@ def read_about(folder: str | Path) -> About:
     """Read `results.json` of a result folder. Raise InputError if it is missing or damaged."""
     path = Path(folder) / ABOUT_FILE
     if not path.exists():
-        raise InputError(f"{folder} has no {ABOUT_FILE}: make it anew with `scalor track VIDEO --out {folder}`.")
+        raise InputError(f"{folder} has no {ABOUT_FILE}: make it again with `scalor track VIDEO --out {folder}`.")
     try:
         document: dict[str, Any] = json.loads(path.read_bytes())
         height, width = document["size"]
@@ -74,7 +74,7 @@ def read_about(folder: str | Path) -> About:
             health=_health(document["health"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is damaged: make it anew with `scalor track VIDEO --out {folder}`.") from error
+        raise InputError(f"{path} is damaged: make it again with `scalor track VIDEO --out {folder}`.") from error
 
 
 def _health(document: dict[str, Any] | None) -> Health | None:

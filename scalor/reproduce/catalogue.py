@@ -265,7 +265,7 @@ def locate(config: Config, runs: Path) -> Training:
     if folder in begun and not (folder / checkpoint.RESUME_FILE).exists():
         raise InputError(
             f"folder {folder} holds step {steps_of(folder)} of {config.train.steps} without its "
-            f"{checkpoint.RESUME_FILE}: copy that file too, or move the folder away to train anew."
+            f"{checkpoint.RESUME_FILE}: copy that file too, or move the folder away to train again."
         )
     return Training(own, folder, finished=False)
 
@@ -307,8 +307,8 @@ def refuse_another(folder: Path, config: Config) -> None:
         section, name = field.split(".")
         was, wanted = (getattr(getattr(one, section), name) for one in (found, config))
         raise InputError(
-            f"folder {folder} was trained with {field} {was!r}, but {wanted!r} is asked for: move the folder away "
-            "to train anew."
+            f"folder {folder} was trained with {field} {was!r}, but {wanted!r} is requested: move the folder away "
+            "to train again."
         )
 
 

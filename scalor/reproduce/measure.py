@@ -145,7 +145,7 @@ def evaluations(folder: Path) -> list[Document]:
     lines = path.read_text().splitlines() if path.exists() else []
     if not lines:
         raise InputError(
-            f"{path} is not there or empty: copy it along with the weights, or move the folder away to train anew."
+            f"{path} is missing or empty: copy it along with the weights, or move the folder away to train again."
         )
     return [json.loads(line) for line in lines]
 

@@ -120,7 +120,7 @@ def read_files(folder: Path) -> Iterable[Document]:
                 document: Document = json.loads(path.read_text())
                 named = (document["table"], f"{document['setting']}-seed{document['seed']}")
             except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{path} is no result of scalor reproduce ({error!r}): move it away.") from error
+                raise InputError(f"{path} is not a result of scalor reproduce ({error!r}): move it away.") from error
             if named != (table, path.stem):
                 raise InputError(f"{path} says it is {'/'.join(named)}: give the file that name, or move it away.")
             yield document

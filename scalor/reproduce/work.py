@@ -131,7 +131,7 @@ def find_station(order: Order) -> None:
 
 def find_gpu(order: Order) -> None:
     if order.device.type != "cuda":
-        raise InputError(f"device is '{order.device}': this is measured on a GPU; call it with --device cuda there.")
+        raise InputError(f"device is '{order.device}': this is measured on a GPU; run it there with --device cuda.")
 
 
 NEEDS: tuple[tuple[Callable[[Cell], bool], Callable[[Order], None]], ...] = (

@@ -124,7 +124,7 @@ def _check(frames: np.ndarray, tracks: Tracks, scale: int | None, trails: int, m
     """Raise InputError for arguments of `overlay` that are invalid or do not belong together."""
     if frames.ndim != 4 or frames.shape[1] != 3 or frames.dtype.kind != "f":
         raise InputError(
-            f"frames are {frames.dtype} of shape {list(frames.shape)}: hand in floats in [0, 1] of shape [T, 3, H, W]."
+            f"frames are {frames.dtype} of shape {list(frames.shape)}: give floats in [0, 1] of shape [T, 3, H, W]."
         )
     if frames.shape[2:] != tracks.size:
         raise InputError(

@@ -115,7 +115,7 @@ def test_a_download_that_fails_says_what_to_do(folder: Path, monkeypatch: pytest
         raise OSError("no route to host")
 
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    with pytest.raises(InputError, match=r"cannot be fetched \(no route to host\): .* set SCALOR_MNIST"):
+    with pytest.raises(InputError, match=r"cannot be downloaded \(no route to host\): .* set SCALOR_MNIST"):
         load_digits("train")
 
 

@@ -50,7 +50,7 @@ def test_it_replaces_a_geff_folder_and_nothing_else(source: ExportSource, tmp_pa
     write_geff(tmp_path / "out.geff", nothing)
     geff.validate_structure(tmp_path / "out.geff")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["discs.mp4", "out.geff", "tracked"]
-    with pytest.raises(InputError, match="is no GEFF folder"):
+    with pytest.raises(InputError, match="is not a GEFF folder"):
         write_geff(tmp_path / "tracked", source)
     with pytest.raises(InputError, match="cannot be written"):
         write_geff(tmp_path / "discs.mp4" / "out.geff", source)

@@ -146,7 +146,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
     good = table(line(30)[None])
     for bad, said in (
         (good.drop(columns="seconds"), "no column seconds"),
-        (good.assign(x0="left"), "no number"),
+        (good.assign(x0="left"), "not a number"),
         (good.assign(x0=np.nan), "not finite"),
         (pandas.concat([good, good]), "two boxes at one time"),
     ):

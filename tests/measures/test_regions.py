@@ -103,7 +103,7 @@ def test_a_file_that_is_none_is_told_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_regions(tmp_path / "none.json")
     (tmp_path / "zones.json").write_bytes(b"\xff{")
-    with pytest.raises(InputError, match="is no JSON"):
+    with pytest.raises(InputError, match="is not JSON"):
         read_regions(tmp_path / "zones.json")
     (tmp_path / "zones.json").write_text('{"lines": [{"name": "a", "from": [NaN, 2], "to": [1, 2]}]}')
     with pytest.raises(InputError, match="finite"):

@@ -356,7 +356,7 @@ def test_pictures_are_shown_where_they_exist() -> None:
 def test_a_file_that_is_no_result_is_refused(text: str) -> None:
     Path("results/tracking").mkdir(parents=True)
     Path("results/tracking/mine.json").write_text(text)
-    with pytest.raises(InputError, match=r"^results/tracking/mine\.json is no result of scalor reproduce"):
+    with pytest.raises(InputError, match=r"^results/tracking/mine\.json is not a result of scalor reproduce"):
         page.write(Path("results"))
 
 

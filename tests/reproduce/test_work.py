@@ -329,7 +329,7 @@ def test_a_folder_of_another_training_is_refused_by_the_setting_that_differs(
     with pytest.raises(InputError) as error:
         work([cell("tracking", "vld"), cell("tracking", "md")], order(tmp_path))
     assert str(error.value) == (
-        f"folder {folder} was trained with model.slots 4, but 3 is asked for: move the folder away to train anew."
+        f"folder {folder} was trained with model.slots 4, but 3 is requested: move the folder away to train again."
     )
     assert trained == []
 
@@ -361,7 +361,7 @@ def test_a_curve_that_was_not_written_down_is_told_of(
     outcome = work([one], order(tmp_path))
     assert outcome.documents == {}
     (sentence,) = outcome.broken
-    assert "evaluations.jsonl is not there or empty: copy it along" in sentence
+    assert "evaluations.jsonl is missing or empty: copy it along" in sentence
 
 
 def test_without_mnist_its_settings_are_left_out_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +395,7 @@ def test_without_its_data_a_replay_is_left_out_or_refused(tmp_path: Path, monkey
 
 def test_times_of_a_gpu_are_measured_on_one_alone(tmp_path: Path, trained: list[list[str]]) -> None:
     on_gpu = cell("efficiency", "md-gpu")
-    with pytest.raises(InputError, match=r"^shapes-md-gpu: left out; device is 'cpu': .* call it with --device cuda"):
+    with pytest.raises(InputError, match=r"^shapes-md-gpu: left out; device is 'cpu': .* with --device cuda"):
         work([on_gpu], order(tmp_path))
     assert trained == []
     on_cpu = cell("efficiency", "md-cpu")
