@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from scalor.model.scalor import SCALOR
     from scalor.nn.interface import Model
     from scalor.pipeline import track, track_to_folder
-    from scalor.presets import build, get_preset
+    from scalor.presets import build, get_preset, register_preset
+    from scalor.registry import register_scenes
+    from scalor.systems import System, register_system
     from scalor.tracks import Tracks, read_tracks
 
 __version__ = "0.2.0"
@@ -40,6 +42,7 @@ __all__ = [
     "ModelConfig",
     "Prediction",
     "SceneConfig",
+    "System",
     "Tracks",
     "TrainConfig",
     "build",
@@ -48,6 +51,9 @@ __all__ = [
     "load",
     "predict",
     "read_tracks",
+    "register_preset",
+    "register_scenes",
+    "register_system",
     "save",
     "score",
     "track",
@@ -64,6 +70,7 @@ MODULES = {
     "ModelConfig": "scalor.config",
     "Prediction": "scalor.forecast",
     "SceneConfig": "scalor.config",
+    "System": "scalor.systems",
     "Tracks": "scalor.tracks",
     "TrainConfig": "scalor.config",
     "build": "scalor.presets",
@@ -72,6 +79,9 @@ MODULES = {
     "load": "scalor.loaded",
     "predict": "scalor.forecast",
     "read_tracks": "scalor.tracks",
+    "register_preset": "scalor.presets",
+    "register_scenes": "scalor.registry",
+    "register_system": "scalor.systems",
     "save": "scalor.checkpoint",
     "score": "scalor.evaluation.score",
     "track": "scalor.pipeline",

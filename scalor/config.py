@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol
 from typing_extensions import TypeVar
 
 from scalor.errors import require
+from scalor.registry import SceneKinds
 from scalor.settings import Settings, setting
 
 FPS = 10
@@ -159,7 +160,7 @@ class SceneConfig(Settings):
     kind: str = setting(
         "shapes",
         "what moves: shapes, mnist, composed (all kinds of things), replay, station, footage",
-        choices=("shapes", "mnist", "composed", "replay", "station", "footage"),
+        choices=SceneKinds("shapes", "mnist", "composed", "replay", "station", "footage"),
     )
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels", ge=1, le=WIDEST)
     length: int = setting(10, "frames in a clip", ge=1)

@@ -9,7 +9,7 @@ import dataclasses
 import difflib
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
@@ -40,7 +40,7 @@ class Range:
     multiple_of: int | None = None
     also: float | None = None
     """A value that is allowed although it is out of bounds; it usually switches something off."""
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     """The texts to choose from. None given: any text."""
     shortest: int = 0
     """Smallest number of values in a tuple of any length."""
@@ -91,7 +91,7 @@ def setting(
     lt: Bound = None,
     multiple_of: int | None = None,
     also: float | None = None,
-    choices: tuple[str, ...] = (),
+    choices: Collection[str] = (),
     shortest: int = 0,
 ) -> T:
     """Return a dataclass field with a default, the help text of the command line, and a range (see `Range`)."""
@@ -158,7 +158,7 @@ def with_values(config: Record, values: Mapping[str, object]) -> Record:
     for name, value in values.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}" if near else "`scalor train --help` lists them all"
+            hint = f"did you mean {near[0]!r}" if near else "`scalor train --help-all` lists them all"
             raise InputError(f"setting is {name!r}: there is no such setting; {hint}.")
         section, field = name.split(".")
         sections.setdefault(section, {})[field] = value

@@ -10,6 +10,7 @@ from scalor.config import Config, ModelConfig, SceneConfig, SystemConfig, TrainC
 from scalor.errors import require
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model
+from scalor.registry import Registry
 from scalor.settings import build_record
 
 
@@ -21,16 +22,33 @@ class System:
     model: type[Any]
 
 
-SYSTEMS = {
-    system.config.system: system
-    for system in (
-        System(ModelConfig, SCALOR),
-        System(SQAIRConfig, SQAIR),
-        System(VRNNConfig, VRNN),
-        System(VAEConfig, SequentialVAE),
-    )
-}
-"""All systems by name."""
+SYSTEMS: Registry[System] = Registry("scalor.systems")
+"""All systems by name, those of installed packages included."""
+
+
+def register_system(system: System) -> System:
+    """Register a system under the name in its settings class, and return it.
+
+    Parameters
+    ----------
+    system : System
+        The settings class, a frozen dataclass derived from `Settings` with a `system` name of its own, and the model
+        class, derived from `Model` or `Tracker`.
+
+    Examples
+    --------
+    >>> scalor.register_system(scalor.System(MyConfig, MyModel))
+    """
+    return SYSTEMS.add(system.config.system, system)
+
+
+for _system in (
+    System(ModelConfig, SCALOR),
+    System(SQAIRConfig, SQAIR),
+    System(VRNNConfig, VRNN),
+    System(VAEConfig, SequentialVAE),
+):
+    register_system(_system)
 
 
 def find(name: object) -> System:

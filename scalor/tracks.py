@@ -114,7 +114,7 @@ class Tracks:
 
     @property
     def centre(self) -> Float[np.ndarray, "N 2"]:
-        """x and y of the centres of the boxes, pixels [N, 2]."""
+        """Centres of the boxes, x and y in pixels [N, 2]."""
         centre: np.ndarray = (self.box[:, :2] + self.box[:, 2:]) / 2
         return centre
 

@@ -23,9 +23,10 @@ def test_a_public_name_can_be_imported(name: str) -> None:
 
 def test_nothing_public_is_forgotten() -> None:
     types = {"SCALOR", "Config", "Fitted", "InputError", "LoadedModel", "Model", "ModelConfig", "Prediction"}
-    types |= {"SceneConfig", "Tracks", "TrainConfig"}
+    types |= {"SceneConfig", "System", "Tracks", "TrainConfig"}
     functions = {"build", "fit", "get_preset", "load", "predict", "read_tracks", "save", "score", "track"}
-    assert set(scalor.__all__) == {*types, *functions, "track_to_folder"}
+    functions |= {"register_preset", "register_scenes", "register_system", "track_to_folder"}
+    assert set(scalor.__all__) == {*types, *functions}
     assert set(scalor.__all__) <= set(dir(scalor))
     assert issubclass(scalor.InputError, Exception)
     assert scalor.__version__

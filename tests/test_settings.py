@@ -42,7 +42,7 @@ def outside(allowed: Range, hint: type) -> Iterator[Any]:
     if allowed.multiple_of:
         yield allowed.multiple_of + 1
     if allowed.choices:
-        yield f"{allowed.choices[0]}?"
+        yield f"{next(iter(allowed.choices))}?"
     if hint is int:
         yield LARGEST_INT + 1
     if hint is float:

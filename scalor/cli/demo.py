@@ -21,6 +21,7 @@ from scalor.visual.overlay import overlay
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Track unseen clips with shipped weights, and write the tracks, a video and a generated future."""
     start = time.monotonic()
     folder = open_folder(arguments.out)
     path = checkpoint.find("shapes-md")

@@ -63,6 +63,7 @@ def add_edit(commands: "Commands") -> None:
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Carry out one operation on a result folder."""
     from scalor.edits import EditedFolder, crossings, describe, doubtful_places, step_to_dict
 
     folder = EditedFolder(arguments.folder)

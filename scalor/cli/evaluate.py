@@ -15,6 +15,7 @@ from scalor.tracker_choice import is_classical
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Measure the weights and print the metrics."""
     if is_classical(arguments.weights):
         return evaluate_classical(arguments)
     path = checkpoint.find(arguments.weights)

@@ -38,6 +38,7 @@ def add_export(commands: "Commands") -> None:
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Write the tracks in the requested format."""
     from scalor import exports
 
     if (arguments.id is None) == (arguments.to == "clip"):

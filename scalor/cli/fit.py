@@ -66,6 +66,7 @@ def continued(arguments: argparse.Namespace, words: list[str]) -> Preparation:
 
 
 def exit_code(fitted: Fitted) -> int:
+    """Return the exit code of the command."""
     return 128 + fitted.stopped if fitted.stopped else 0
 
 
@@ -122,9 +123,11 @@ def choice(prepared: scratch.Prepared) -> str:
 
 
 def near_and_far(perspective: Perspective) -> str:
+    """Return the sizes of objects at the upper and lower edge as text."""
     top, bottom = sizes_at(np.array([0.0, 1.0]), 1, perspective)
     return f"objects are {top:.1f} times as large at the upper edge, {bottom:.1f} times at the lower one"
 
 
 def ordinal(number: int) -> str:
+    """Return the word for every n-th frame."""
     return {1: "single", 2: "second", 3: "third"}.get(number, f"{number}th")

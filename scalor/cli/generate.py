@@ -23,6 +23,7 @@ SCENE_FPS = 6
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Generate a continuation or a whole scene and write it."""
     path = checkpoint.find(arguments.weights)
     model = checkpoint.load(path, arguments.device)
     if not isinstance(model, SCALOR):

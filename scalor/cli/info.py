@@ -8,6 +8,7 @@ from scalor.files import print_json
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Print what a checkpoint holds."""
     path = checkpoint.find(arguments.weights)
     found = checkpoint.read(path)
     document = {

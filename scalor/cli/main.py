@@ -17,10 +17,11 @@ def main(words: list[str] | None = None) -> int:
     """Run a command; return 0 for success, 2 for bad input, and 128 + n for a stop by signal n."""
     try:
         plain, dotted = split_overrides(sys.argv[1:] if words is None else words)
-        arguments, rest = parser().parse_known_args(plain)
+        top = parser()
+        arguments, rest = top.parse_known_args(plain)
         rest += dotted
         if rest and arguments.command not in ("train", "fit"):
-            raise InputError(f"argument {rest[0]!r} is unknown; see `scalor {arguments.command} --help`.")
+            raise top.unknown(arguments.command, rest[0])
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: tqdm.write(f"warning: {message}", file=sys.stderr)
             code = dispatch(arguments, rest)

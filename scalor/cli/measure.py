@@ -68,6 +68,7 @@ def add_scale(sub: "Parser") -> None:
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Measure the tracks and print the most important measures."""
     from scalor.edits import EditedFolder
     from scalor.measures import measure, read_regions
     from scalor.measures.measurements import OTHERS, TABLES

@@ -1,37 +1,18 @@
 """Command-line options: one function per command, and the converters of values."""
 
 import argparse
-import json
 import math
-from typing import NoReturn, TypeAlias
 
+from scalor.cli.parser import Commands, Help, Parser, Version, add_help_all, command
 from scalor.config import FPS
-from scalor.errors import InputError
+
+__all__ = ["Commands", "Help", "Parser", "command", "natural", "number", "parser", "positive"]
 
 LONGEST_FIT = 10_000
 """Longest fit, minutes: about a week."""
 LARGEST_SCALE = 8
 """Largest factor by which `fit --scratch` enlarges a video."""
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that raises `InputError` with a message of one sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; see `{self.prog} --help`.")
-
-
-class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """A help formatter that omits empty defaults and keeps the line breaks of the list of settings."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        says_nothing = action.default is None or action.default is False or action.default == []
-        return action.help if says_nothing else super()._get_help_string(action)
-
-
-Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
-"""Return type of `add_subparsers`, which has no public name."""
 
 
 def parser() -> Parser:
@@ -47,7 +28,9 @@ def parser() -> Parser:
     from scalor.cli.measure import add_measure
     from scalor.cli.view import add_view
 
+    top.add_argument("--version", action=Version, nargs=0, help="print the version and the commit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    top.commands = commands
     for add in (
         add_train,
         add_track,
@@ -70,22 +53,8 @@ def parser() -> Parser:
     return top
 
 
-def command(commands: Commands, name: str, help: str, *, weights: str | None = None, out: str | None = None) -> Parser:
-    """Add a command with the options that several commands share; return its parser."""
-    sub: Parser = commands.add_parser(name, help=help, description=help, allow_abbrev=False, formatter_class=Help)
-    sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
-    if weights:
-        sub.add_argument("--weights", default=weights, help="shipped name, run folder or .safetensors file")
-    if out:
-        sub.add_argument("--out", default=out, help="folder to write to")
-    if weights or name in ("train", "fit", "evaluate", "reproduce"):
-        sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    if name in ("train", "reproduce"):
-        sub.add_argument("--together", type=positive, default=8, help="most trainings side by side; others wait")
-    return sub
-
-
 def add_train(commands: Commands) -> None:
+    """Add `scalor train`."""
     train = command(commands, "train", "Train models from presets; any setting can be overridden by its dotted name.")
     train.add_argument(
         "preset", nargs="+", help="name of a preset (`scalor presets` lists them); several train side by side"
@@ -104,11 +73,13 @@ def add_train(commands: Commands) -> None:
         help="run folder (default: runs/PRESET); side by side, the folder of the run folders (default: runs)",
     )
     train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    add_together(train)
     train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
-    train.epilog = settings_help("defaults; a preset may change them")
+    add_help_all(train, "defaults; a preset may change them")
 
 
 def add_track(commands: Commands) -> None:
+    """Add `scalor track`."""
     track = command(
         commands,
         "track",
@@ -144,6 +115,7 @@ def add_track(commands: Commands) -> None:
 
 
 def add_score(commands: Commands) -> None:
+    """Add `scalor score`."""
     score = command(commands, "score", "Measure how well tracks agree with a truth file.")
     score.add_argument("tracks", nargs="+", help="tracks.csv of `scalor track`, or MOTChallenge text; one or more")
     score.add_argument("--truth", required=True, help="MOTChallenge text: frame, id, left, top, width, height, ...")
@@ -163,44 +135,47 @@ def add_score(commands: Commands) -> None:
 
 
 def add_fit(commands: Commands) -> None:
+    """Add `scalor fit`."""
     fit = command(commands, "fit", "Refine universal weights on your own videos, for better tracks of them.")
     fit.add_argument("video", nargs="+", help="videos of one size, as for `scalor track`")
     fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO)")
     fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
     fit.add_argument("--minutes", type=minutes, default=None, help="how long to refine universal weights (default: 10)")
-    fit.add_argument("--steps", type=positive, default=None, help="so many steps of training instead")
-    fit.add_argument(
+    more = fit.add_argument_group("more options")
+    more.add_argument("--steps", type=positive, default=None, help="so many steps of training instead")
+    more.add_argument(
         "--weights", default=None, help="weights to start from: a run folder of an earlier fit (default: any)"
     )
-    fit.add_argument(
+    more.add_argument(
         "--scratch",
         action="store_true",
         help="learn from nothing, as the paper does: hours on a CPU (default: refine universal weights)",
     )
-    fit.add_argument(
+    more.add_argument(
         "--object-size",
         type=height_and_width,
         metavar="HxW",
         default=None,
         help="typical height and width of an object, pixels of the video (default: measured)",
     )
-    fit.add_argument(
+    more.add_argument(
         "--scale",
         type=scale,
         default=None,
         help="with --scratch: shrink or enlarge the video by this (default: by size)",
     )
-    fit.add_argument(
+    more.add_argument(
         "--stride",
         type=positive,
         default=None,
         help="learn from every so many frames (default: all; with --scratch by speed)",
     )
-    add_selection(fit)
-    fit.epilog = settings_help("defaults; `fit` changes most of them by the video, and writes all into chosen.json")
+    add_selection(more)
+    add_help_all(fit, "defaults; `fit` changes most of them by the video, and writes all into chosen.json")
 
 
 def add_predict(commands: Commands) -> None:
+    """Add `scalor predict`."""
     predict = command(commands, "predict", "Imagine how your own video goes on.", weights="any", out="predicted")
     predict.add_argument("video", help="as for `scalor track`")
     predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
@@ -214,6 +189,7 @@ def add_predict(commands: Commands) -> None:
 
 
 def add_generate(commands: Commands) -> None:
+    """Add `scalor generate`."""
     generate = command(commands, "generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
     generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
     generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
@@ -231,6 +207,7 @@ def add_generate(commands: Commands) -> None:
 
 
 def add_evaluate(commands: Commands) -> None:
+    """Add `scalor evaluate`."""
     evaluate = command(commands, "evaluate", "Measure a model on unseen clips of its test scenes.")
     evaluate.add_argument(
         "weights", help="shipped name, run folder or .safetensors file; with --preset also classical-colour or its like"
@@ -241,6 +218,7 @@ def add_evaluate(commands: Commands) -> None:
 
 
 def add_reproduce(commands: Commands) -> None:
+    """Add `scalor reproduce`."""
     reproduce = command(
         commands,
         "reproduce",
@@ -265,32 +243,42 @@ def add_reproduce(commands: Commands) -> None:
     )
     reproduce.add_argument("--runs", default="runs", help="folder of the trainings, PRESET-seedSEED each")
     reproduce.add_argument("--results", default="results", help="folder of the figures, one JSON file each")
+    add_together(reproduce)
     reproduce.add_argument("--clips", type=positive, default=1000, help="unseen clips to measure on")
     reproduce.add_argument("--nll-samples", type=positive, default=10, help="samples for the likelihood bound")
 
 
 def add_presets(commands: Commands) -> None:
+    """Add `scalor presets`."""
     presets = command(commands, "presets", "List the presets, or show one whole.")
     presets.add_argument("preset", nargs="?", help="show this preset's every setting")
 
 
 def add_demo(commands: Commands) -> None:
+    """Add `scalor demo`."""
     demo = command(commands, "demo", "Track an unseen scene with the shipped weights and show everything.", out="demo")
     demo.add_argument("--clips", type=positive, default=16, help="clips for the metrics")
 
 
 def add_pack(commands: Commands) -> None:
+    """Add `scalor pack`."""
     pack = command(commands, "pack", "Write a small copy of trained weights, to share: a quarter of the size.")
     pack.add_argument("weights", help="run folder or .safetensors file")
     pack.add_argument("--out", required=True, help=".safetensors file to write")
 
 
 def add_info(commands: Commands) -> None:
+    """Add `scalor info`."""
     info = command(commands, "info", "Say what is in a checkpoint.")
     info.add_argument("weights", help="shipped name, run folder or .safetensors file")
 
 
-def add_selection(sub: argparse.ArgumentParser) -> None:
+def add_together(sub: Parser) -> None:
+    """Add the option for the number of trainings at the same time."""
+    sub.add_argument("--together", type=positive, default=8, help="most trainings side by side; others wait")
+
+
+def add_selection(sub: argparse._ActionsContainer) -> None:
     """Add the options that select a part of a video."""
     sub.add_argument(
         "--region",
@@ -308,18 +296,21 @@ def add_selection(sub: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
+    """Return a whole number of at least 1."""
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
     return int(text)
 
 
 def natural(text: str) -> int:
+    """Return a whole number of at least 0."""
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 0")
     return int(text)
 
 
 def scale(text: str) -> float:
+    """Return a factor by which a video is scaled."""
     value = number(text)
     if not 0 < value <= LARGEST_SCALE:
         raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LARGEST_SCALE}")
@@ -327,6 +318,7 @@ def scale(text: str) -> float:
 
 
 def minutes(text: str) -> float:
+    """Return a time in minutes."""
     value = number(text)
     if not 0 < value <= LONGEST_FIT:
         raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LONGEST_FIT}")
@@ -334,6 +326,7 @@ def minutes(text: str) -> float:
 
 
 def probability(text: str) -> float:
+    """Return a number between 0 and 1."""
     try:
         value = float(text)
     except ValueError:
@@ -344,6 +337,7 @@ def probability(text: str) -> float:
 
 
 def number(text: str) -> float:
+    """Return a number."""
     try:
         return float(text)
     except ValueError:
@@ -351,6 +345,7 @@ def number(text: str) -> float:
 
 
 def duration(text: str) -> float:
+    """Return a time in seconds, above 0."""
     value = number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
@@ -358,6 +353,7 @@ def duration(text: str) -> float:
 
 
 def height_and_width(text: str) -> tuple[float, float]:
+    """Return the height and width of a text such as `9x9`."""
     try:
         height, width = map(float, text.split("x"))
     except ValueError:
@@ -365,16 +361,3 @@ def height_and_width(text: str) -> tuple[float, float]:
     if not (0 < height < math.inf and 0 < width < math.inf):
         raise argparse.ArgumentTypeError(f"{text!r} must be a height and a width in pixels, for example 9x9")
     return height, width
-
-
-def settings_help(note: str) -> str:
-    """Return the list of all settings with defaults and meanings, under a note on the defaults."""
-    from scalor.config import Config
-    from scalor.settings import fields_of
-
-    lines = [f"settings ({note}):"]
-    for name, field in fields_of(Config()).items():
-        allowed = str(field.metadata["range"])
-        limits = f" ({allowed})" if allowed and not field.metadata["range"].choices else ""
-        lines.append(f"  --{name} {json.dumps(field.default)}\n      {field.metadata['help']}{limits}")
-    return "\n".join(lines)

@@ -21,7 +21,7 @@ def apply(config: Config, words: list[str]) -> Config:
     for name, _ in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"did you mean --{near[0]}" if near else "`scalor train --help` lists them all"
+            hint = f"did you mean --{near[0]}" if near else "`scalor train --help-all` lists them all"
             raise InputError(f"override is --{name}: there is no such setting; {hint}.")
     return with_values(config, {name: read(text) for name, text in given})
 

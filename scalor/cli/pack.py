@@ -8,6 +8,7 @@ from scalor.files import print_json
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Write the small copy and print its size."""
     source, target = checkpoint.find(arguments.weights), Path(arguments.out)
     checkpoint.save_packed(source, target)
     document = {"weights": str(source), "file": str(target), "bytes": target.stat().st_size}

@@ -8,6 +8,7 @@ from scalor.forecast import predict
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Generate the continuation and write its files."""
     open_folder(arguments.out)
     prediction = predict(
         arguments.video,

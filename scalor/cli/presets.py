@@ -8,6 +8,7 @@ from scalor.files import print_json
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Print the names of the presets, or the settings of one."""
     if arguments.preset:
         config = library.get_preset(arguments.preset).to_dict()
         if arguments.json:

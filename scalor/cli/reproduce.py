@@ -17,6 +17,7 @@ PAGES = ("figures", "page")
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Make the requested tables and pages."""
     tables = [name for name in arguments.table if name not in PAGES]
     order = Order(
         clips=arguments.clips,
@@ -63,6 +64,7 @@ def kept(was_there: bool) -> str:
 
 
 def show_pages(files: list[Path], json: bool) -> int:
+    """Print the names of the files made, and return the exit code 0."""
     if json:
         print_json({"files": [str(file) for file in files]})
     else:
@@ -94,6 +96,7 @@ def headline(cell: Cell, document: Document) -> str:
 
 
 def motas(metrics: Document) -> str:
+    """Return MOTA under three gates as text."""
     strict, paper, iou = (number(metrics[f"{gate}_mota"], 3) for gate in ("strict", "paper", "iou"))
     return f"MOTA strict {strict}, paper {paper}, IoU {iou}"
 

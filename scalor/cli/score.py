@@ -8,6 +8,7 @@ from scalor.files import print_json
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Print the scores of each file of tracks."""
     frames = None if arguments.frames is None else frame_range(arguments.frames)
     scores = {
         tracks: score_files(tracks, arguments.truth, frames, arguments.minimum_presence) for tracks in arguments.tracks

@@ -1,14 +1,16 @@
 """Text that several commands print: metrics, measurements of a video, provenance."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scalor.evaluation import TrackingReport, report
 from scalor.files import print_json
-from scalor.tracking.view import VideoView
+
+if TYPE_CHECKING:  # not needed to print help
+    from scalor.evaluation import TrackingReport, report
+    from scalor.tracking.view import VideoView
 
 
-def table(measured: report.Report) -> str:
+def table(measured: "report.Report") -> str:
     """Return the most important metrics as text."""
     lines = gates(measured.tracking) if measured.tracking else []
     objects = ""
@@ -22,7 +24,7 @@ def table(measured: report.Report) -> str:
     return "\n".join(lines)
 
 
-def gates(tracking: TrackingReport) -> list[str]:
+def gates(tracking: "TrackingReport") -> list[str]:
     """Return a table with one line per gate."""
     lines = [f"{'gate':<8}{'MOTA':>8}{'prec.':>8}{'recall':>8}{'IDF1':>8}{'switches':>10}"]
     for name in ("paper", "strict", "iou"):
@@ -33,7 +35,7 @@ def gates(tracking: TrackingReport) -> list[str]:
     return lines
 
 
-def ahead(forecast: report.Forecast) -> str:
+def ahead(forecast: "report.Forecast") -> str:
     """Return the error of the last generated frame: of its centres, or of its pixels if there are no objects."""
     steps = f"{len(forecast.mse)} frames ahead"
     if forecast.centre and forecast.centre_constant_velocity and forecast.centre_copy_last:
@@ -45,7 +47,7 @@ def ahead(forecast: report.Forecast) -> str:
     return f"MSE {steps}: {forecast.mse[-1]:.4f} (copying {forecast.mse_copy_last[-1]:.4f})"
 
 
-def survey_text(view: VideoView) -> str:
+def survey_text(view: "VideoView") -> str:
     """Return the measurements of the video, made before it is tracked, as text."""
     found, lines = view.found, []
     if found is not None:

@@ -10,6 +10,7 @@ from scalor.pipeline import track_to_folder
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Track the video; a stop signal leaves the folder as it was."""
     try:
         with stop_signals_raised():
             return track(arguments)

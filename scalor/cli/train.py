@@ -34,6 +34,7 @@ class Trained(NamedTuple):
 
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
+    """Train every requested model and print its metrics."""
     side_by_side = arguments.seeds is not None or len(arguments.preset) > 1
     planned = plan_several(arguments, words) if side_by_side else [plan_one(arguments, words)]
     device = checkpoint.pick_device(arguments.device)

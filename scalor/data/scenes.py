@@ -11,7 +11,7 @@ pixels.
 """
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -27,6 +27,7 @@ from scalor.data.mnist import Digits, DigitSprites, load_digits
 from scalor.data.replay import Replay, Station
 from scalor.data.shapes import Shapes, colours
 from scalor.errors import InputError
+from scalor.registry import SCENES
 
 MARGIN = 0.6  # how far the environment extends beyond the view, in object sizes
 JITTER = 0.1  # sizes vary by this share, either way
@@ -83,9 +84,8 @@ class Scenes:
         digits: Digits | None = None,
     ) -> None:
         self.config, self.seed, self.split, self.device = config, seed, split, torch.device(device)
-        self.other: Replay | Footage | Station | Compositor | None = None
-        if config.kind in OTHER:
-            self.other = OTHER[config.kind](config, seed, split, self.device)
+        made = OTHER.get(config.kind) or SCENES.get(config.kind)
+        self.other: Any = made(config, seed, split, self.device) if made else None
         self.objects = config.objects[1] * len(config.births)
         self.sprites: Sprites = Shapes()
         if config.kind == "mnist":
@@ -120,7 +120,8 @@ class Scenes:
                     f"length is {length}: these scenes are made for at most scene.length {self.config.length}; ask for "
                     "fewer frames, or raise it."
                 )
-            return self.other.clips(index, length)
+            made: Clip = self.other.clips(index, length)
+            return made
         times = torch.arange(length, device=self.device)
         clip = key(self.seed, self.split, index)  # [B]
         keys = fold(clip, torch.arange(self.objects, device=self.device)[:, None])  # [N, B]

@@ -5,6 +5,6 @@ Importing this package registers all presets, in the order in which `scalor pres
 """
 
 from scalor.presets import shapes, mnist, station, baselines, video  # noqa: F401, I001 (the order of the list)
-from scalor.presets.registry import PRESETS, build, describe, get_preset
+from scalor.presets.registry import PRESETS, build, describe, get_preset, register_preset
 
-__all__ = ["PRESETS", "build", "describe", "get_preset"]
+__all__ = ["PRESETS", "build", "describe", "get_preset", "register_preset"]

@@ -7,15 +7,32 @@ from typing import Any
 from scalor import systems
 from scalor.config import Config
 from scalor.errors import InputError
+from scalor.registry import Registry
 
-PRESETS: dict[str, Callable[[], Config]] = {}
-"""All presets by name."""
+PRESETS: Registry[Callable[[], Config[Any]]] = Registry("scalor.presets")
+"""All presets by name, those of installed packages included."""
 
 
-def preset(make: Callable[[], Config]) -> Callable[[], Config]:
-    """Register a preset. `scalor presets` prints the first line of its docstring."""
-    PRESETS[make.__name__.replace("_", "-")] = make
-    return make
+def register_preset(make: Callable[[], Config[Any]]) -> Callable[[], Config[Any]]:
+    """Register a preset under the name of its function, with dashes for underscores; use it as a decorator.
+
+    Parameters
+    ----------
+    make : callable
+        A function without parameters that returns a `Config`. `scalor presets` prints the first line of its docstring.
+
+    Examples
+    --------
+    >>> @scalor.register_preset
+    ... def shapes_few():
+    ...     "Fewer shapes."
+    ...     return replace(scalor.get_preset("shapes-md"), ...)
+    """
+    return PRESETS.add(make.__name__.replace("_", "-"), make)
+
+
+preset = register_preset
+"""The decorator of this package's own presets."""
 
 
 def get_preset(name: str) -> Config:
@@ -78,4 +95,4 @@ def build(preset: str) -> Any:
 
 def describe(name: str) -> str:
     """Return the first line of a preset's docstring."""
-    return (PRESETS[name].__doc__ or "").strip().splitlines()[0]
+    return (PRESETS[name].__doc__ or "no description").strip().splitlines()[0]

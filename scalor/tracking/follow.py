@@ -46,7 +46,9 @@ WIDEST_LOOK = 320
 class Streaming(Protocol):
     """A tracker that works frame by frame: a model or a classical tracker."""
 
-    def stream(self, frames: Iterable[object]) -> Iterator[Tracks]: ...
+    def stream(self, frames: Iterable[object]) -> Iterator[Tracks]:
+        """Yield the tracks of each frame."""
+        ...
 
 
 class Step(NamedTuple):

@@ -166,9 +166,11 @@ class TrackHistory:
 
     @property
     def mean_presence(self) -> float:
+        """Mean presence of all detections."""
         return self.presence / max(1, self.count)
 
     def add(self, time: int, middle: np.ndarray, size: np.ndarray, presence: float) -> None:
+        """Add a detection."""
         self.times.append(time)
         self.middles.append(middle)
         self.halves.append(size / 2)
@@ -220,6 +222,7 @@ class Seen:
 
 
 def box_around(middle: Float[np.ndarray, " 2"], half: Float[np.ndarray, " 2"]) -> Float[np.ndarray, " 4"]:
+    """Return the box with this centre and half its width and height."""
     return np.concatenate([middle - half, middle + half])
 
 
@@ -229,6 +232,7 @@ def packed(tracks: Tracks) -> Tracks:
 
 
 def unpacked(masks: np.ndarray | None, size: tuple[int, int]) -> Bool[np.ndarray, "N H W"] | None:
+    """Return masks from bytes of eight pixels, as `packed` makes them."""
     return None if masks is None else np.unpackbits(masks, axis=-1, count=size[1]).view(bool)
 
 

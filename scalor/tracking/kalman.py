@@ -95,13 +95,16 @@ class TrackStates:
 
     @property
     def centre(self) -> Float[np.ndarray, "K 2"]:
+        """Centre of each track, pixels."""
         return self.motion[:, :, 0]
 
     @property
     def box(self) -> Float[np.ndarray, "K 4"]:
+        """Box of each track, x0, y0, x1, y1 in pixels."""
         return np.concatenate([self.centre - self.size / 2, self.centre + self.size / 2], 1)
 
     def select(self, rows: Shaped[np.ndarray, "..."]) -> "TrackStates":
+        """Return some of the tracks."""
         return TrackStates(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
@@ -222,5 +225,6 @@ def update(motion: Motion, spread: Spread, seen: Float[np.ndarray, "K 2"], noise
 
 
 def centres(box: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 2"]:
+    """Return the centres of boxes."""
     middle: np.ndarray = (box[:, :2] + box[:, 2:]) / 2
     return middle
