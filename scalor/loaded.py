@@ -37,6 +37,11 @@ class LoadedModel(Base):
 
     slots_given: int | None = None
     """The number of slots that `load` was asked for."""
+    system_class: type[Model]
+    """The class of the system that the weights are of."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return empty_model, (self.system_class,), self.__dict__.copy()
 
     def track(self, frames: object, masks: bool = False, **options: Any) -> Tracks:
         """Track all objects of a video.
@@ -115,7 +120,14 @@ class LoadedModel(Base):
 @cache
 def loaded_class(system: type[Model]) -> type[LoadedModel]:
     """Return a system's class with the methods of `LoadedModel`."""
-    return cast(type[LoadedModel], type(system.__name__, (LoadedModel, system), {"__doc__": system.__doc__}))
+    names = {"__doc__": system.__doc__, "__module__": __name__, "system_class": system}
+    return cast(type[LoadedModel], type(system.__name__, (LoadedModel, system), names))
+
+
+def empty_model(system: type[Model]) -> LoadedModel:
+    """Return a model without parameters, to unpickle into."""
+    made = loaded_class(system)
+    return made.__new__(made)
 
 
 def load(name_or_path: StrPath, device: str | torch.device = "cpu", slots: int | None = None) -> LoadedModel:

@@ -1,5 +1,6 @@
 """What `import scalor` offers: public names, models by name, and weights that come back as they were saved."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,8 @@ def test_universal_weights_track_plain_frames(kind: str) -> None:
     expected = scalor.track(walking(kind), quiet=True)
     assert_same_tracks(model.track(walking(kind)), expected, tolerance=1e-6)
     assert model.config.slots == scalor.load("any").config.slots, "the loaded model has changed"
+    again = pickle.loads(pickle.dumps(model))
+    assert_same_tracks(again.track(walking(kind)), expected, tolerance=1e-6)
 
 
 def test_a_loaded_model_takes_a_path_its_parameters_and_masks(tmp_path: Path) -> None:
