@@ -28,6 +28,7 @@ def add_view(commands: "Commands") -> None:
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
+    """Show the result folder in the browser."""
     try:
         import uvicorn
     except ImportError as error:
