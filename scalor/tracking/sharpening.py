@@ -54,6 +54,7 @@ class Sharpener:
         return self.coarsened(self.still)
 
     def coarsened(self, picture: Picture) -> foreground.FloatPicture:
+        """Return a picture at the resolution at which objects are looked for."""
         return downsample(foreground.to_floats(picture), self.coarse)
 
     def __call__(self, tracks: Tracks, picture: Picture, background: Picture | None = None) -> Tracks:
