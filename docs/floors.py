@@ -71,7 +71,7 @@ def picture() -> str:
         shade = "#f3f1ec" if index % 2 == 0 else "#e9e6de"
         parts.append(f'<rect x="8" y="{y}" width="{WIDTH - 16}" height="{ROW}" fill="{shade}"/>')
         parts.append(text(NAME, y + 16, ", ".join(names), 'font-family="monospace"'))
-        parts.append(text(TEXT, y + 16, "; ".join(filter(None, map(about.get, names))), 'fill="#444"'))
+        parts.append(text(TEXT, y + 16, "; ".join(filter(None, map(about.get, names))).replace("`", ""), 'fill="#444"'))
         for column, (journey, colour) in enumerate(JOURNEYS.items()):
             if found[journey] & set(names):
                 parts.append(f'<circle cx="{DOTS + GAP * column}" cy="{y + 12}" r="6" fill="{colour}"/>')
