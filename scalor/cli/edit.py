@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from scalor.cli.text import print_result
 
 if TYPE_CHECKING:
-    from scalor.cli.options import Commands, Parser
+    from scalor.cli.parser import Commands, Parser
     from scalor.edits import Step
 
 
 def add_edit(commands: "Commands") -> None:
     """Add the command and its operations."""
-    from scalor.cli.options import Help, Parser, command, natural, number, positive
+    from scalor.cli.parser import Help, Parser, command
+    from scalor.cli.values import natural, number, positive
 
     edit = command(commands, "edit", "Correct the tracks of a result folder; every edit is logged and can be undone.")
     edit.add_argument("folder", help="folder that `scalor track` wrote")

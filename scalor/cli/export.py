@@ -9,7 +9,7 @@ from scalor.cli.text import print_result
 from scalor.errors import InputError
 
 if TYPE_CHECKING:
-    from scalor.cli.options import Commands
+    from scalor.cli.parser import Commands
 
 FORMATS = {
     "trackmate": "tracks_trackmate.xml",
@@ -23,7 +23,8 @@ FORMATS = {
 
 def add_export(commands: "Commands") -> None:
     """Add the command."""
-    from scalor.cli.options import command, number, positive
+    from scalor.cli.parser import command
+    from scalor.cli.values import number, positive
 
     export = command(commands, "export", "Write tracks for other programs, or a clip that follows one object.")
     export.add_argument("folder", help="folder that `scalor track` wrote; its edits count")

@@ -8,13 +8,14 @@ from scalor.errors import InputError
 from scalor.provenance import command_line, commit, today
 
 if TYPE_CHECKING:
-    from scalor.cli.options import Commands, Parser
+    from scalor.cli.parser import Commands, Parser
     from scalor.measures import Calibration, Measurements
 
 
 def add_measure(commands: "Commands") -> None:
     """Add the command."""
-    from scalor.cli.options import command, number, positive
+    from scalor.cli.parser import command
+    from scalor.cli.values import number, positive
 
     measure = command(
         commands, "measure", "Measure tracks: speeds, paths, zones, line crossings, occupancy.", out="measures"
@@ -48,7 +49,7 @@ def add_measure(commands: "Commands") -> None:
 
 def add_scale(sub: "Parser") -> None:
     """Add the options that tell the scale of the picture."""
-    from scalor.cli.options import number
+    from scalor.cli.values import number
 
     sub.add_argument(
         "--mm-per-pixel",

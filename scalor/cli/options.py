@@ -1,17 +1,13 @@
 """Command-line options: one function per command, and the converters of values."""
 
 import argparse
-import math
 
 from scalor.cli.parser import Commands, Help, Parser, Version, add_help_all, command
+from scalor.cli.values import duration, height_and_width, minutes, natural, number, positive, probability, scale
 from scalor.config import FPS
 
 __all__ = ["Commands", "Help", "Parser", "command", "natural", "number", "parser", "positive"]
 
-LONGEST_FIT = 10_000
-"""Longest fit, minutes: about a week."""
-LARGEST_SCALE = 8
-"""Largest factor by which `fit --scratch` enlarges a video."""
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
 
 
@@ -293,71 +289,3 @@ def add_selection(sub: argparse._ActionsContainer) -> None:
     sub.add_argument(
         "--fps", type=number, default=FPS, help="frames per second of images and arrays, which carry no time"
     )
-
-
-def positive(text: str) -> int:
-    """Return a whole number of at least 1."""
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
-    return int(text)
-
-
-def natural(text: str) -> int:
-    """Return a whole number of at least 0."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 0")
-    return int(text)
-
-
-def scale(text: str) -> float:
-    """Return a factor by which a video is scaled."""
-    value = number(text)
-    if not 0 < value <= LARGEST_SCALE:
-        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LARGEST_SCALE}")
-    return value
-
-
-def minutes(text: str) -> float:
-    """Return a time in minutes."""
-    value = number(text)
-    if not 0 < value <= LONGEST_FIT:
-        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LONGEST_FIT}")
-    return value
-
-
-def probability(text: str) -> float:
-    """Return a number between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
-    return value
-
-
-def number(text: str) -> float:
-    """Return a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
-
-
-def duration(text: str) -> float:
-    """Return a time in seconds, above 0."""
-    value = number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
-    return value
-
-
-def height_and_width(text: str) -> tuple[float, float]:
-    """Return the height and width of a text such as `9x9`."""
-    try:
-        height, width = map(float, text.split("x"))
-    except ValueError:
-        height = width = math.nan
-    if not (0 < height < math.inf and 0 < width < math.inf):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a height and a width in pixels, for example 9x9")
-    return height, width

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from scalor.errors import InputError
 
 if TYPE_CHECKING:
-    from scalor.cli.options import Commands
+    from scalor.cli.parser import Commands
 
 PORT = 8642
 
 
 def add_view(commands: "Commands") -> None:
     """Add the command."""
-    from scalor.cli.options import command, natural
+    from scalor.cli.parser import command
+    from scalor.cli.values import natural
 
     view = command(commands, "view", "Look at tracks in the browser, and correct them there; every edit can be undone.")
     view.add_argument("folder", help="folder that `scalor track` wrote")

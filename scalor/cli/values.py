@@ -1,0 +1,77 @@
+"""Values of options: functions that read one from text, or say what it must be."""
+
+import argparse
+import math
+
+LONGEST_FIT = 10_000
+"""Longest fit, minutes: about a week."""
+LARGEST_SCALE = 8
+"""Largest factor by which `fit --scratch` enlarges a video."""
+
+
+def positive(text: str) -> int:
+    """Return a whole number of at least 1."""
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """Return a whole number of at least 0."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 0")
+    return int(text)
+
+
+def scale(text: str) -> float:
+    """Return a factor by which a video is scaled."""
+    value = number(text)
+    if not 0 < value <= LARGEST_SCALE:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LARGEST_SCALE}")
+    return value
+
+
+def minutes(text: str) -> float:
+    """Return a time in minutes."""
+    value = number(text)
+    if not 0 < value <= LONGEST_FIT:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and at most {LONGEST_FIT}")
+    return value
+
+
+def probability(text: str) -> float:
+    """Return a number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
+    return value
+
+
+def number(text: str) -> float:
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
+
+
+def duration(text: str) -> float:
+    """Return a time in seconds, above 0."""
+    value = number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
+    return value
+
+
+def height_and_width(text: str) -> tuple[float, float]:
+    """Return the height and width of a text such as `9x9`."""
+    try:
+        height, width = map(float, text.split("x"))
+    except ValueError:
+        height = width = math.nan
+    if not (0 < height < math.inf and 0 < width < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a height and a width in pixels, for example 9x9")
+    return height, width
