@@ -64,8 +64,10 @@ def to_and_fro(length: int, frames: int) -> Int[np.ndarray, " T"]:
 
 
 def long_truth(truth: BoxRows, length: int, frames: int) -> BoxRows:
-    """The truth of the long video. Who is in view when the direction turns stays who it was; whoever comes back after
-    having left is somebody new."""
+    """The truth of the long video.
+
+    Who is in view when the direction turns keeps its id. Who comes back after having left gets a new one.
+    """
     order = to_and_fro(length, frames)
     rows_of = [np.flatnonzero(truth.frame == number + 1) for number in range(length)]
     current: dict[int, int] = {}

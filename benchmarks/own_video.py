@@ -1,5 +1,6 @@
-"""What it costs to track a video of one's own: a film of the size of PETS with boxes that walk, and the shipped weights
-for PETS. Pictures come from an array, and no files are written.
+"""Time of tracking a video of one's own: boxes that walk in a film of the size of PETS, with the weights `pets`.
+
+Pictures come from an array, and no files are written.
 
 As with other streams only the later half of the frames counts.
 """

@@ -174,8 +174,11 @@ def adapt(truth: BoxRows, order: Int[np.ndarray, " T"], views: Views) -> BoxRows
 
 
 def transform_boxes(box: Float[np.ndarray, "K 4"], matrix: Float[np.ndarray, "K 2 3"]) -> Float[np.ndarray, "K 4"]:
-    """The boxes around the ellipses inside the boxes: right for scales, mirrors and quarter turns, and as tight as the
-    box was for a thing that fills it roundly under small turns."""
+    """The boxes around the moved ellipses inside the boxes.
+
+    They are right for scales, mirrors and quarter turns. Under small turns they are as tight as the box was, for a
+    round thing that fills it.
+    """
     half = (box[:, 2:] - box[:, :2]) / 2
     centre = (box[:, 2:] + box[:, :2]) / 2
     moved = np.einsum("kij,kj->ki", matrix[:, :, :2], centre) + matrix[:, :, 2]

@@ -205,8 +205,10 @@ def test_a_toy_is_trained_saved_loaded_resumed_and_evaluated(toy: ToyConfig, tmp
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_training_step_looks_at_no_value(name: str) -> None:
-    """Tensors without values refuse to be looked at; a GPU could not capture a step that does. (The CPU's own way to
-    paste measures boxes; a GPU has another.)"""
+    """Tensors without values refuse to be read; a GPU could not capture a step that reads one.
+
+    The CPU's own way to paste measures boxes; a GPU has another.
+    """
     with forced("matmul"), FakeTensorMode():
         model = systems.build(MODELS[name])
         normals, uniforms = model.noise_per_frame((32, 32))

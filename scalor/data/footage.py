@@ -256,8 +256,7 @@ class Cut(NamedTuple):
 def between_pixels(
     pictures: UInt8[Tensor, "N 3 H W"], number: Int[Tensor, "B T 1 1 1"], y: Tensor, x: Tensor
 ) -> Float[Tensor, "B T 3 h w"]:
-    """Return the colours (0 to 255) at fractional positions of the pictures with these numbers, interpolated
-    bilinearly."""
+    """Return the colours (0 to 255) of the pictures with these numbers at fractional positions, bilinearly."""
     rows, columns = pictures.shape[2:]
     colour = torch.arange(3, device=number.device)[:, None, None]
     y, x = y.clamp(0, rows - 1), x.clamp(0, columns - 1)

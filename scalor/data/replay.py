@@ -271,8 +271,10 @@ def windows(
 def _visits(
     paths: Paths, corner: tuple[int, int], margin: float, reach: int
 ) -> tuple[Int[np.ndarray, " V"], Int[np.ndarray, " V"]]:
-    """Return all pairs of a start moment and a walker whose head lies in a crop, or up to `margin` pixels beside it, at
-    some time within `reach` moments."""
+    """Return all pairs of a start moment and a walker who is in a crop within `reach` moments.
+
+    A walker is in the crop if the head lies in it, or up to `margin` pixels beside it.
+    """
     low, high = np.array(corner) - margin, np.array(corner) + CROP + margin
     inside = ((paths.place >= low) & (paths.place <= high)).all(1)
     moment, walkers = paths.moment[inside], int(paths.walker.max()) + 1

@@ -59,8 +59,10 @@ class Name:
 
 @dataclass(frozen=True)
 class Add:
-    """Add a missing box x0, y0, x1, y1 in pixels to a tracked frame. Without `id`, it begins a track with the next
-    free id."""
+    """Add a missing box x0, y0, x1, y1 in pixels to a tracked frame.
+
+    Without `id`, it begins a track with the next free id.
+    """
 
     frame: int
     box: Box

@@ -25,9 +25,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Health:
-    """Health report of a tracking run: a verdict and the measures behind it.
+    r"""Health report of a tracking run: a verdict and the measures behind it.
 
-    >>> print("\\n".join(health.lines()))
+    >>> print("\n".join(health.lines()))
     health: doubtful
       warning: Boxes cover 48 % of the foreground, which is everything that moves. Objects are missed: ...
     """

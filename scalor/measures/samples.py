@@ -45,7 +45,7 @@ class Samples:
 
     @property
     def pixels(self) -> Float[np.ndarray, "N 2"]:
-        """x and y in pixels."""
+        """X and y in pixels."""
         pixels: np.ndarray = self.place / self.scale
         return pixels
 

@@ -97,8 +97,10 @@ def test_more_samples_raise_the_likelihood_bound() -> None:
 
 
 def test_a_linear_gaussian_world_is_learned_almost_to_its_likelihood() -> None:
-    """A posterior that sees one frame alone leaves a little: some 0.2 of the 32 nats a clip, where the best grey
-    picture has 3."""
+    """A posterior that sees one frame alone leaves some 0.2 of the 32 nats a clip.
+
+    The best grey picture has 3 nats.
+    """
     config = VAEConfig(frame=(4, 4), channels=(16,), growth=(8,), latent_dim=2, state_dim=16, sigma=SIGMA)
     model = train(config, wandering, steps=350)
     assert isinstance(model, SequentialVAE)

@@ -137,7 +137,7 @@ def test_one_particle_has_no_baseline() -> None:
 
 
 def test_the_bound_rises_with_the_particles_and_stays_below_the_likelihood() -> None:
-    """z ~ N(0, 1) and x ~ N(z, s^2), so x ~ N(0, 1 + s^2); q is a poor guess at z given x."""
+    """The latent z ~ N(0, 1) and x ~ N(z, s^2), so x ~ N(0, 1 + s^2); q is a poor guess at z given x."""
     noise, x, draws = 0.5, 1.3, 40_000
     random = torch.Generator().manual_seed(0)
     q = Normal(torch.tensor(0.6), torch.tensor(0.8))

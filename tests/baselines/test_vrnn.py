@@ -103,8 +103,10 @@ def test_more_samples_raise_the_likelihood_bound() -> None:
 
 
 def test_a_linear_gaussian_world_is_learned_to_its_very_likelihood() -> None:
-    """The state knows the frames so far, so nothing but learning keeps a VRNN from the exact likelihood: 32 nats
-    a clip, where the best grey picture has 3."""
+    """The state knows the frames so far, so a VRNN can learn the exact likelihood: 32 nats a clip.
+
+    The best grey picture has 3 nats.
+    """
     config = VRNNConfig(frame=(4, 4), channels=(16,), feature_dim=32, state_dim=16, latent_dim=2, sigma=SIGMA)
     model = train(config, wandering, steps=350)
     assert isinstance(model, VRNN)

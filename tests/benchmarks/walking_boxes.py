@@ -14,8 +14,10 @@ DIM, BRIGHT = 40, 200
 
 
 def truth(frames: int = FRAMES) -> BoxRows:
-    """Two boxes of 12x14 px: number 4 walks right in the upper half, number 7 left in the lower one, and number 7 is
-    gone in the first two frames."""
+    """Two boxes of 12x14 px: number 4 walks right in the upper half, number 7 left in the lower one.
+
+    Number 7 is absent in the first two frames.
+    """
     rows = []
     for t in range(frames):
         rows.append((t + 1, 4, 10 + 2 * t, 8))

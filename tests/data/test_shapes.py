@@ -15,7 +15,7 @@ SIZES = torch.full(KEYS.shape, SIZE)
 
 
 def drawn() -> torch.Tensor:
-    """[1, 60, S, S]"""
+    """Pictures of 60 shapes, [1, 60, S, S]."""
     middles = (torch.arange(-RADIUS, RADIUS) + 0.5).expand(1, 60, 1, -1)
     return Shapes().alpha(KEYS, SIZES, middles, middles)[:, :, 0]
 

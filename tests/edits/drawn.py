@@ -21,8 +21,11 @@ COLORS = np.array([[230, 60, 50], [60, 160, 230], [90, 200, 90]], np.uint8)
 
 
 def true_centres() -> np.ndarray:
-    """x and y of every object in every frame [FRAMES, 3, 2]: 3 px a frame to the right, the same to the left, and a
-    circle of radius 30 around (80, 75) at 0.1 radians a frame."""
+    """Centres (x, y) of every object in every frame, [FRAMES, 3, 2].
+
+    One moves 3 px a frame to the right, one as fast to the left, and one on a circle of radius 30 around (80, 75) at
+    0.1 radians a frame.
+    """
     t = np.arange(FRAMES)
     angle = 0.1 * t
     right = np.stack([20 + 3 * t, np.full(FRAMES, 20)], 1)

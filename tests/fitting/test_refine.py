@@ -1,5 +1,8 @@
-"""Two models are compared without labels: by what they explain, what they see on nothing, whose ids last, and whether
-their objects have the usual shape."""
+"""Two models are compared without labels.
+
+The comparison is by what they explain, what they see on nothing, whose ids last, and whether objects have the usual
+shape.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

@@ -61,8 +61,10 @@ def differentiated(work: Callable[..., Tensor], inputs: list[Tensor], pull: Tens
 
 
 def assert_agree(names: list[str], found: list[Tensor], expected: list[Tensor], share: float = 1e-5) -> None:
-    """Errors are held against the largest number, as sums of terms of both signs round. 1e-5: positions of some ten
-    pixels, in float32, times slopes of some ten samples a pixel."""
+    """Compare errors with the largest number, as sums of terms of both signs round.
+
+    1e-5: positions of some ten pixels, in float32, times slopes of some ten samples a pixel.
+    """
     for name, one, other in zip(names, found, expected, strict=True):
         error = (one.double().cpu() - other.cpu()).abs().max()
         assert error <= share * other.abs().max() + 1e-9, f"{name}: {error:.1e} of {other.abs().max():.1e}"
