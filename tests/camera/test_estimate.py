@@ -2,9 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from scalor.camera import estimate_motion
-from scalor.camera.estimate import MAX_KEYS, MotionEstimator
+from scalor.camera.align import Landmarks, Match, identity
+from scalor.camera.estimate import MAX_KEYS, Key, MotionEstimator
 from scalor.video.reading import open_video
 from scalor.video.sources import Selection
 from tests.camera.filming import HEIGHT, WIDTH, as_video, errors, film, pose
@@ -104,3 +106,36 @@ def test_no_more_key_frames_are_kept_than_allowed() -> None:
     for _ in range(2 * MAX_KEYS):
         estimator._add_key(estimator.before)
     assert len(estimator.keys) == MAX_KEYS
+
+
+def texture(shift: int = 0) -> np.ndarray:
+    """Return a view, 240 pixels wide, of a wide picture of smooth noise."""
+    noise = ndimage.gaussian_filter(np.random.default_rng(3).normal(size=(180, 640)), 2)
+    grey = np.clip(128 + 400 * noise, 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(grey[:, shift : shift + 240])
+
+
+def test_a_point_that_is_often_out_of_place_is_not_trusted_until_it_is_in_place_again() -> None:
+    key = Key(Landmarks(texture()), identity(), 0)
+    everywhere = np.ones(len(key.landmarks.corners), bool)
+    wrong = everywhere.copy()
+    wrong[0] = False
+    for _ in range(10):
+        key.learn(Match(identity(), everywhere, wrong, 0.1))
+    assert not key.trusted[0]
+    assert key.trusted[1:].all()
+    for _ in range(3):
+        key.learn(Match(identity(), everywhere, everywhere, 0.1))
+    assert key.trusted.all()
+
+
+def test_a_frame_becomes_a_key_frame_when_less_than_six_tenths_of_it_are_known() -> None:
+    estimator = MotionEstimator()
+    keys = []
+    for shift in range(0, 121, 12):
+        place = estimator.step(texture(shift))
+        assert place is not None
+        assert place[0, 2] == pytest.approx(shift, abs=0.5)
+        keys.append(len(estimator.keys))
+    assert keys[7] == 1  # a shift of 84 of 240 pixels: 65 % are known
+    assert keys[9] == 2  # 108 of 240: 55 %
