@@ -140,7 +140,7 @@ class Landmarks:
 
     @cached_property
     def corners(self) -> Points:
-        """x and y of the corner points."""
+        """X and y of the corner points."""
         apart = max(5, MIN_CORNER_DISTANCE * max(self.grey.shape))
         found = opencv().goodFeaturesToTrack(self.grey, MAX_CORNERS, qualityLevel=0.01, minDistance=apart, blockSize=5)
         return np.zeros((0, 2)) if found is None else found.reshape(-1, 2).astype(float) + 0.5

@@ -29,7 +29,7 @@ class Blobs:
 
     @property
     def centre(self) -> Float[np.ndarray, "N 2"]:
-        """x and y of the centres of the boxes."""
+        """X and y of the centres of the boxes."""
         middle: np.ndarray = (self.box[:, :2] + self.box[:, 2:]) / 2
         return middle
 
