@@ -153,7 +153,7 @@ def read(path: Path) -> Checkpoint:
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, OSError) as error:
         raise InputError(
-            f"checkpoint {path} cannot be read ({error}): it is truncated or no safetensors file; use another copy."
+            f"checkpoint {path} cannot be read ({error}): it is truncated or not a safetensors file; use another copy."
         ) from error
     if header.get("format") != FORMAT:
         raise InputError(

@@ -297,7 +297,7 @@ def other_format(path: Path) -> None:
 @pytest.mark.parametrize("harm", [cut, cut_in_the_header, empty, noise, text, pickled])
 def test_a_file_that_is_no_checkpoint_is_truncated_or_foreign(saved: Path, harm: Callable[[Path], None]) -> None:
     harm(saved)
-    assert "truncated or no safetensors file" in refusal(saved)
+    assert "truncated or not a safetensors file" in refusal(saved)
 
 
 @pytest.mark.parametrize("harm", [foreign, other_format])

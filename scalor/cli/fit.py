@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
         return exit_code(fitted)
     if fitted.compared is not None:
         print(comparison_text(fitted.compared))
-    state = f"stopped at step {fitted.step}; go on with --resume" if fitted.stopped else "fitted"
+    state = f"stopped at step {fitted.step}; continue it with --resume" if fitted.stopped else "fitted"
     print(f"{state}: {fitted.folder}; next: scalor track {ready.videos[0]} --weights {fitted.folder}")
     return exit_code(fitted)
 

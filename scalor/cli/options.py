@@ -145,7 +145,7 @@ def add_fit(commands: Commands) -> None:
     more.add_argument(
         "--scratch",
         action="store_true",
-        help="learn from nothing, as the paper does: hours on a CPU (default: refine universal weights)",
+        help="train from scratch, as the paper does: hours on a CPU (default: refine universal weights)",
     )
     more.add_argument(
         "--object-size",
@@ -172,7 +172,7 @@ def add_fit(commands: Commands) -> None:
 
 def add_predict(commands: Commands) -> None:
     """Add `scalor predict`."""
-    predict = command(commands, "predict", "Imagine how your own video goes on.", weights="any", out="predicted")
+    predict = command(commands, "predict", "Predict how your own video continues.", weights="any", out="predicted")
     predict.add_argument("video", help="as for `scalor track`")
     predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
     predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
@@ -186,7 +186,7 @@ def add_predict(commands: Commands) -> None:
 
 def add_generate(commands: Commands) -> None:
     """Add `scalor generate`."""
-    generate = command(commands, "generate", "Imagine how a scene goes on.", weights="shapes-md", out="generated")
+    generate = command(commands, "generate", "Predict how a scene continues.", weights="shapes-md", out="generated")
     generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
     generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
     generate.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
         if outcome.stopped:
             stopped = outcome.stopped
             when = f"stopped at step {outcome.step}" if isinstance(outcome, TrainingResult) else "not begun"
-            print(f"{where}{when}; go on with --resume", file=sys.stderr)
+            print(f"{where}{when}; continue it with --resume", file=sys.stderr)
         if isinstance(outcome, TrainingResult):
             results.append((run, outcome))
     if results and not stopped:

@@ -282,7 +282,7 @@ def check_resumed(given: Sequence[str]) -> None:
 def claim(folder: Path) -> None:
     """Create a run folder, or raise InputError if it holds a run already."""
     if (folder / CHOSEN_FILE).exists():
-        raise InputError(f"folder {folder} holds a run already: go on with --resume or choose another with --out.")
+        raise InputError(f"folder {folder} holds a run already: continue it with --resume or choose another with --out.")
     open_folder(folder)
 
 
@@ -335,8 +335,8 @@ def _refinement(
     """Prepare a refinement of universal weights that takes the requested minutes."""
     if options.scale is not None:
         raise InputError(
-            f"--scale is {options.scale}: universal weights see objects at their own scale; say --object-size "
-            "instead, or learn from nothing with --scratch."
+            f"--scale is {options.scale}: universal weights see objects at their own scale; give --object-size "
+            "instead, or train from scratch with --scratch."
         )
     wish = RefineOptions(
         options.minutes or MINUTES,

@@ -175,8 +175,8 @@ def test_a_stop_signal_is_told_run_by_run(say: Say, monkeypatch: pytest.MonkeyPa
         spoken = say(*words)
     assert (spoken.code, spoken.out) == (128 + signal.SIGTERM, "")
     assert spoken.err.endswith(
-        "runs/shapes-tiny-seed0: stopped at step 3; go on with --resume\n"
-        "runs/shapes-tiny-seed1: stopped at step 2; go on with --resume\n"
+        "runs/shapes-tiny-seed0: stopped at step 3; continue it with --resume\n"
+        "runs/shapes-tiny-seed1: stopped at step 2; continue it with --resume\n"
     )
     assert [document["step"] for document in say(*words, "--resume", "--json").document] == [4, 4]
 

@@ -123,7 +123,7 @@ def test_a_video_is_fitted_and_then_tracked_with_what_came_of_it(say: Say, film:
 
 def test_a_fit_goes_on_where_it_stopped_and_is_not_written_over(say: Say, film: Path) -> None:
     assert say("fit", film, "--out", "mine", *SMALL).code == 0
-    assert "go on with --resume" in say("fit", film, "--out", "mine", *SMALL).complaint
+    assert "continue it with --resume" in say("fit", film, "--out", "mine", *SMALL).complaint
     again = say("fit", film, "--out", "mine", "--resume", "--json", "--device", "cpu").document
     assert again["step"] == 6
 

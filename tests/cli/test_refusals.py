@@ -177,7 +177,7 @@ def test_checkpoints_that_are_none(
         "train": [*TRAIN, *TINY],
     }
     file = "run/resume.safetensors" if command == "train" else "run/model.safetensors"
-    said = "was not written by scalor" if harm is foreign else "truncated or no safetensors file"
+    said = "was not written by scalor" if harm is foreign else "truncated or not a safetensors file"
     refused((given[command], [file, said]))
 
 

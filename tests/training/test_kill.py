@@ -147,7 +147,7 @@ def test_a_stop_signal_saves_says_so_and_the_run_goes_on_to_the_very_same_weight
     assert out == ""
     last = err.strip().splitlines()[-1]
     step = log_of(tmp_path)[-1]["step"]
-    assert last == f"stopped at step {step}; go on with --resume"
+    assert last == f"stopped at step {step}; continue it with --resume"
     assert "Traceback" not in err
     assert tensors(tmp_path).keys() == tensors(undisturbed).keys()
     assert main([*words(tmp_path), "--resume"]) == 0
