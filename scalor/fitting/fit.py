@@ -282,7 +282,7 @@ def check_resumed(given: Sequence[str]) -> None:
 def claim(folder: Path) -> None:
     """Create a run folder, or raise InputError if it holds a run already."""
     if (folder / CHOSEN_FILE).exists():
-        raise InputError(f"folder {folder} holds a run already: continue it with --resume or choose another with --out.")
+        raise InputError(f"folder {folder} holds a run: continue it with --resume or choose another with --out.")
     open_folder(folder)
 
 
