@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalor.tracking.kalman import COLOUR_GATE, EARLY, GATE, Detections, Linker, LinkerSettings, predict, update
+from scalor.tracking.kalman import EARLY, GATE, Detections, Linker, LinkerSettings, predict, update
 
 SIZE = 10.0
 FRAME = (100, 100)
@@ -124,7 +124,7 @@ def test_a_detection_beyond_the_gate_is_another_object(away: float, same: bool) 
     assert now.id[now.missed == 0].tolist() == ([0] if same else [1])
 
 
-@pytest.mark.parametrize(("unlike", "same"), [(0.9 * COLOUR_GATE, True), (1.1 * COLOUR_GATE, False)])
+@pytest.mark.parametrize(("unlike", "same"), [(0.18, True), (0.22, False)])
 def test_a_detection_of_another_colour_is_another_object(unlike: float, same: bool) -> None:
     follow = linker()
     follow.step(detections((50, 50), colour=(1, 0, 0)))
