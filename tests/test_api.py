@@ -198,7 +198,7 @@ def test_a_fit_can_be_given_wherever_weights_are(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "video.npy").exists()
     tracks = scalor.track(tmp_path / "run" / "video.npy", weights=run, quiet=True)
     assert_same_tracks(scalor.load(run).track(walking("uint8 THWC")), tracks, tolerance=1e-6)
-    with pytest.raises(scalor.InputError, match="holds a run already"):
+    with pytest.raises(scalor.InputError, match="holds a run:"):
         scalor.fit(walking("uint8 THWC"), tmp_path / "run", quiet=True)
     with pytest.raises(scalor.InputError, match=r"setting is 'train\.batc'.*did you mean 'train\.batch'"):
         scalor.fit(walking("uint8 THWC"), tmp_path / "other", settings={"train.batc": 2}, quiet=True)
