@@ -29,3 +29,11 @@ def untrained_masks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(glimpses, "INITIAL_MASK_SHIFT", 0.0)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _denormal_numbers() -> Iterator[None]:
+    """Let tests have denormal numbers, which a training before them in this process may have switched off."""
+    torch.set_flush_denormal(False)
+    yield
+    torch.set_flush_denormal(False)

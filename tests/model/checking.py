@@ -10,7 +10,7 @@ from beartype import BeartypeConf, beartype
 from torch.utils import _contextlib
 
 # `torch.inference_mode` must see that a function is a generator, through the wrapper of the checker.
-_contextlib.inspect = SimpleNamespace(  # type: ignore[attr-defined]
+_contextlib.inspect = SimpleNamespace(  # type: ignore[attr-defined, assignment]
     isclass=inspect.isclass, isgeneratorfunction=lambda f: inspect.isgeneratorfunction(inspect.unwrap(f))
 )
 _init_subclass = typing.Protocol.__init_subclass__.__func__  # type: ignore[attr-defined]
