@@ -30,6 +30,14 @@ def main(words: list[str] | None = None) -> int:
     except InputError as error:
         print(f"scalor: {error}", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        print(
+            "scalor: not enough memory: ask for less (a smaller --region, fewer --slots, a shorter time), or leave out --masks.",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print("scalor: stopped.", file=sys.stderr)
         return 130
@@ -41,6 +49,11 @@ def main(words: list[str] | None = None) -> int:
             discard_stdout()
         print(f"scalor: {error.filename or 'the output'} cannot be used: {error.strerror}.", file=sys.stderr)
         return 2
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory could not be allocated; PyTorch says so by a RuntimeError."""
+    return isinstance(error, MemoryError) or "out of memory" in str(error) or "can't allocate memory" in str(error)
 
 
 def discard_stdout() -> None:

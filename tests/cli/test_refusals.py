@@ -377,3 +377,23 @@ def test_weights_that_know_no_objects_are_refused_where_objects_are_wanted(comma
     spoken = say(command, "seen.mp4", "--weights", "plain.safetensors")
     assert spoken.code == 2
     assert "plain.safetensors are of a vrnn" in spoken.err
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")]
+)
+def test_too_little_memory_is_a_sentence(error: Exception, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("scalor.cli.main.dispatch", fail)
+    assert say("presets").complaint.startswith("not enough memory: ask for less (a smaller --region")
+
+
+def test_other_errors_of_the_libraries_are_not_hidden(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("scalor.cli.main.dispatch", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        say("presets")
