@@ -1,4 +1,4 @@
-"""One thread per test process, and every shape that the models' files promise is checked as tests run."""
+"""One thread per test process, and the shapes that most of the package promises are checked as tests run."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ from jaxtyping import install_import_hook
 if find_spec("beartype") is not None and not torch.cuda.is_available():
     import tests.model.checking  # noqa: F401 (the hook finds the checker by name)
 
-    rooms = ["scalor.model", "scalor.nn", "scalor.data.observation"]
+    rooms = [f"scalor.{name}" for name in ("model", "nn", "still", "video", "tracking", "camera", "data.observation")]
     rooms += ["scalor.baselines.vrnn", "scalor.baselines.vae", "scalor.baselines.whole_frames"]
     install_import_hook(rooms, "tests.model.checking.checked")
 torch.set_num_threads(1)

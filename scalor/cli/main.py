@@ -34,7 +34,7 @@ def main(words: list[str] | None = None) -> int:
         if not out_of_memory(error):
             raise
         print(
-            "scalor: not enough memory: ask for less (a smaller --region, fewer --slots, a shorter time), or leave out --masks.",
+            "scalor: not enough memory: ask for less (a smaller --region, fewer --slots, a shorter time, no --masks).",
             file=sys.stderr,
         )
         return 2

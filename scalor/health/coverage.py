@@ -122,7 +122,7 @@ class Coverage:
         widths.add(boxes[:, 2] - boxes[:, 0], weights)
         heights.add(boxes[:, 3] - boxes[:, 1], weights)
 
-    def _fit(self, blobs: Boxes, boxes: Boxes, shape: tuple[int, ...]) -> None:
+    def _fit(self, blobs: Float[np.ndarray, "M 4"], boxes: Boxes, shape: tuple[int, ...]) -> None:
         """Count the isolated boxes that fit their blobs.
 
         A box is isolated if it does not touch the border and if every blob that touches it lies inside the picture and

@@ -17,7 +17,7 @@ MAX_EPOCHS = 8
 """Largest number of epochs."""
 
 
-def parts_in_one_light(pictures: Pictures) -> list[Pictures]:
+def parts_in_one_light(pictures: Pictures) -> list[UInt8[np.ndarray, "_ H W 3"]]:
     """Equalise the lighting of sampled frames, in place, and split them where the scene changes.
 
     Return the parts, the longest first.

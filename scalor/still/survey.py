@@ -14,7 +14,7 @@ agree. Votes of parts and groups are scattered.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num
 from scipy import ndimage, stats
 
 from scalor.boxes import FLAT, Perspective, sizes_at
@@ -247,7 +247,7 @@ def find_perspective(seen: Blobs, height: int) -> Perspective:
     return round(1 - slope * middle / typical, 3), round(1 + slope * (height - middle) / typical, 3)
 
 
-def weighted_median(values: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"]) -> float:
+def weighted_median(values: Float[np.ndarray, " N"], weights: Num[np.ndarray, " N"]) -> float:
     order = np.argsort(values)
     reached = np.cumsum(weights[order]) >= weights.sum() / 2
     return float(values[order][np.argmax(reached)])

@@ -53,7 +53,7 @@ class Sharpener:
         """The reduced background."""
         return self.coarsened(self.still)
 
-    def coarsened(self, picture: Picture) -> foreground.FloatPicture:
+    def coarsened(self, picture: Picture) -> Float[np.ndarray, "3 h w"]:
         """Return a picture at the resolution at which objects are looked for."""
         return downsample(foreground.to_floats(picture), self.coarse)
 

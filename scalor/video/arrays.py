@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
-from zipfile import ZipFile
+from zipfile import ZipExtFile, ZipFile
 
 import numpy as np
 from numpy.lib import format as npy
@@ -121,7 +121,7 @@ def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], n
         yield shape, dtype, _unpacking(file, shape[1:], dtype)
 
 
-def _unpacking(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> ReadValues:
+def _unpacking(file: IO[bytes] | ZipExtFile, shape: tuple[int, ...], dtype: np.dtype) -> ReadValues:
     """Return a function that reads single frames from an open archive member positioned at its first frame."""
     begin = file.tell()
     length = dtype.itemsize * int(np.prod(shape))

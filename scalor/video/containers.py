@@ -18,7 +18,7 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
-from jaxtyping import Int32
+from jaxtyping import Int32, UInt8
 
 from scalor.errors import InputError
 from scalor.video.decoding import check_frame_size, decoding, decoding_error
@@ -235,7 +235,7 @@ def _to_picture(frame: VideoFrame, reformatter: VideoReformatter) -> Picture:
     return picture if matrix is None else turned(picture, np.frombuffer(bytes(matrix), np.int32).reshape(3, 3))
 
 
-def turned(picture: Picture, matrix: Int32[np.ndarray, "3 3"]) -> Picture:
+def turned(picture: Picture, matrix: Int32[np.ndarray, "3 3"]) -> UInt8[np.ndarray, "h w 3"]:
     """Return the picture as it is shown: rotated by right angles and mirrored as ffmpeg's display matrix says.
 
     The pixel at (x, y) moves to x' = x m00 + y m10, y' = x m01 + y m11, up to a translation.

@@ -135,7 +135,7 @@ class Video:
                 return pictures
         return [self._cropped(frame.picture) for frame in islice(self._source.frames(every), count * run)]
 
-    def _cropped(self, picture: Picture) -> Picture:
+    def _cropped(self, picture: Picture) -> UInt8[np.ndarray, "h w 3"]:
         if self.selection.region is None:
             return picture
         x0, y0, x1, y1 = self.selection.region

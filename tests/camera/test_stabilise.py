@@ -26,13 +26,13 @@ MOTION = motion_of(POSES)
 
 def test_points_come_back_from_the_view() -> None:
     points = BOXES[:, :2]
-    for number in MOTION.indices:
+    for number in MOTION.indices.tolist():
         there = MOTION.points_to_view(number, points)
         np.testing.assert_allclose(MOTION.points_to_frame(number, there), points)
 
 
 def test_boxes_come_back_from_the_view_exactly_unless_turned() -> None:
-    for place, number in enumerate(MOTION.indices):
+    for place, number in enumerate(MOTION.indices.tolist()):
         back = MOTION.boxes_to_frame(number, MOTION.boxes_to_view(number, BOXES))
         np.testing.assert_allclose(back, BOXES, atol=0.6 if place in TURNED else 1e-9)
 
@@ -50,7 +50,7 @@ def test_a_quarter_turn_swaps_height_and_width() -> None:
 
 def test_the_view_holds_every_frame_and_shows_the_scene_in_one_place() -> None:
     frames = film(POSES, discs=0, noise=0)
-    drawn = [MOTION.to_view(number, frame) for number, frame in zip(MOTION.indices, frames, strict=True)]
+    drawn = [MOTION.to_view(number, frame) for number, frame in zip(MOTION.indices.tolist(), frames, strict=True)]
     for place, (view, valid) in enumerate(drawn):
         assert view.shape[:2] == valid.shape == MOTION.view_size
         area = HEIGHT * WIDTH * MOTION.scales[place] ** 2

@@ -19,7 +19,7 @@ BLIND = (0.0, 0.0, 0.0)
 def detections(*centres: tuple[float, float], colour: tuple[float, float, float] = BLIND) -> Detections:
     middle = np.array(centres, dtype=float).reshape(-1, 2)
     box = np.concatenate([middle - SIZE / 2, middle + SIZE / 2], 1)
-    return Detections(box, np.tile(colour, (len(box), 1)))
+    return Detections(box, np.tile(np.array(colour, float), (len(box), 1)))
 
 
 def linker(habits: LinkerSettings = HABITS) -> Linker:
