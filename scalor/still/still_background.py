@@ -58,7 +58,7 @@ class StillBackground:
     Create it with `StillBackground.of(video)`, or from existing images of the background: `StillBackground([picture])`.
     """
 
-    def __init__(self, epochs: Sequence[Picture], samples: Sequence[Picture] = ()) -> None:
+    def __init__(self, epochs: Sequence[Picture], samples: Sequence[UInt8[np.ndarray, "h w 3"]] = ()) -> None:
         if not epochs:
             raise InputError("epochs is empty: give at least one picture of the scene without objects.")
         self.epochs = tuple(np.ascontiguousarray(picture) for picture in epochs)

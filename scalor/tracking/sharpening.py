@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 from scipy import ndimage
 
 from scalor.still import foreground
@@ -57,7 +57,9 @@ class Sharpener:
         """Return a picture at the resolution at which objects are looked for."""
         return downsample(foreground.to_floats(picture), self.coarse)
 
-    def __call__(self, tracks: Tracks, picture: Picture, background: Picture | None = None) -> Tracks:
+    def __call__(
+        self, tracks: Tracks, picture: Picture, background: UInt8[np.ndarray, "h w 3"] | None = None
+    ) -> Tracks:
         """Return a frame's tracks with refined boxes, without those that show nothing.
 
         Parameters
