@@ -3,7 +3,7 @@
     python docs/floors.py
 
 The floors are the layers of the import contract in pyproject.toml. The dots are the journeys that
-`python -m benchmarks.house` recorded in benchmarks/results/house.json.
+`python -m benchmarks.structure` recorded in benchmarks/results/structure.json.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "pictures" / "floors.svg"
-RECORD = ROOT / "benchmarks" / "results" / "house.json"
+RECORD = ROOT / "benchmarks" / "results" / "structure.json"
 
 ROW, TOP, NAME, TEXT, DOTS, GAP, WIDTH = 24, 52, 16, 250, 690, 60, 880
 """Pixels: the height of a row, of the heading, the left edges of names, texts and dots, the gap of dots, the width."""
@@ -43,9 +43,9 @@ def texts() -> dict[str, str]:
     for line in PAGE.read_text().splitlines():
         if line.startswith("| `"):
             names, words = (cell.strip() for cell in line.strip("|").split("|"))
-            key, *others = re.findall(r"`([\w.]+?)(?:/|\.py)`", names)
-            found[key] = words
-            found.update(dict.fromkeys(others, ""))
+            first, *others = re.findall(r"`([\w.]+?)(?:/|\.py)`", names)
+            found[first] = words
+            found.update(dict.fromkeys(others, ""))  # one text for all of a row
     return found
 
 

@@ -12,9 +12,11 @@ from jaxtyping import install_import_hook
 if find_spec("beartype") is not None and not torch.cuda.is_available():
     import tests.model.checking  # noqa: F401 (the hook finds the checker by name)
 
-    rooms = [f"scalor.{name}" for name in ("model", "nn", "still", "video", "tracking", "camera", "data.observation")]
-    rooms += ["scalor.baselines.vrnn", "scalor.baselines.vae", "scalor.baselines.whole_frames"]
-    install_import_hook(rooms, "tests.model.checking.checked")
+    packages = [
+        f"scalor.{name}" for name in ("model", "nn", "still", "video", "tracking", "camera", "data.observation")
+    ]
+    packages += ["scalor.baselines.vrnn", "scalor.baselines.vae", "scalor.baselines.whole_frames"]
+    install_import_hook(packages, "tests.model.checking.checked")
 torch.set_num_threads(1)
 
 

@@ -85,6 +85,13 @@ def test_the_readme_fits_on_a_screen() -> None:
     assert len(PAGES[0].splitlines()) < 75
 
 
+def test_the_picture_of_the_floors_is_up_to_date() -> None:
+    drawn = run_path(str(ROOT / "docs" / "floors.py"))
+    names = {name for floor in drawn["floors"]() for name in floor}
+    assert names == set(drawn["texts"]()), "every package has a row in the table of docs/architecture.md"
+    assert drawn["picture"]() == drawn["PICTURE"].read_text(), "run python docs/floors.py"
+
+
 def test_the_list_of_files_is_up_to_date() -> None:
     made = run_path(str(ROOT / "docs" / "file_tree.py"))
     assert made["page"]() == (ROOT / "docs" / "architecture.md").read_text(), "run python docs/file_tree.py"

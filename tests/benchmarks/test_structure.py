@@ -1,10 +1,10 @@
-"""The figures of benchmarks.house on small trees whose import graph is known."""
+"""The figures of benchmarks.structure on small trees whose import graph is known."""
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.house import cyclic, imports, measure, modules
+from benchmarks.structure import cyclic, imports, measure, modules
 
 FILES = {
     "scalor/__init__.py": "",

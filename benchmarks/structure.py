@@ -1,7 +1,7 @@
-"""`python -m benchmarks.house`: the import graph of working trees, the sizes of their files, and three journeys.
+"""`python -m benchmarks.structure`: the import graph of working trees, the sizes of their files, and three journeys.
 
     git worktree add ../before COMMIT
-    python -m benchmarks.house ../before . --out house.json
+    python -m benchmarks.structure ../before . --out structure.json
 
 The graph has an edge for every import that runs, also inside functions; imports for type checkers only are left out.
 A journey is one command: the files, and the packages, whose functions it calls.
@@ -197,17 +197,17 @@ def measure(tree: Path, journeys: bool) -> Row:
 
 def main(words: list[str] | None = None) -> int:
     """Print the table and write the JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.house", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.structure", description=__doc__)
     parser.add_argument("trees", nargs="+", type=Path)
     parser.add_argument("--no-journeys", action="store_true", help="leave out the three commands")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/house.json"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/structure.json"))
     asked = parser.parse_args(words)
     rows = [measure(tree, not asked.no_journeys) for tree in asked.trees]
     print(report.table([Size(**{field.name: getattr(row, field.name) for field in fields(Size)}) for row in rows]))
     print("\n" + report.table(journey_rows(rows)))
     report.write(
         asked.out,
-        {"rows": [asdict(row) for row in rows], **origin("house", sys.argv[1:] if words is None else words, 0)},
+        {"rows": [asdict(row) for row in rows], **origin("structure", sys.argv[1:] if words is None else words, 0)},
     )
     return 0
 
