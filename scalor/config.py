@@ -109,6 +109,7 @@ class ModelConfig(Settings):
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
     def check(self) -> None:
+        """Check that the frame is a whole number of cells, and that only one thing describes the background."""
         for axis, size, cells in zip(("height", "width"), self.frame, self.grid, strict=True):
             require(
                 size % cells == 0,
@@ -143,6 +144,7 @@ class ModelConfig(Settings):
         return self.frame[0] // self.grid[0], self.frame[1] // self.grid[1]
 
     def misfit(self, frame: tuple[int, int]) -> str | None:
+        """Return why the model cannot see frames of a size, or None if it can."""
         for axis, size, cell in zip(("height", "width"), frame, self.cell, strict=True):
             if size % cell:
                 return f"the {axis} {size} must be a multiple of the model's {cell} px cells"
@@ -196,6 +198,7 @@ class SceneConfig(Settings):
         return self.still or self.kind in ("footage", "composed")
 
     def check(self) -> None:
+        """Check settings of the scenes against each other."""
         fewest, most = self.objects
         require(fewest <= most, "scene.objects", self.objects, "give the fewest, then the most")
         require(not self.still or self.kind == "replay", "scene.still", self.still, "only a replay can give it")
@@ -267,6 +270,7 @@ class TrainConfig(Settings):
     evaluate_clips: int = setting(64, "unseen clips in such an evaluation", ge=1)
 
     def check(self) -> None:
+        """Check that the lengths of clips begin at step 0 and that their steps rise."""
         starts = [start for start, _ in self.lengths]
         rising = starts[0] == 0 and starts == sorted(set(starts))
         require(rising, "train.lengths", self.lengths, "first steps must start at 0 and rise")

@@ -77,6 +77,7 @@ def handling(handler: Handler) -> Iterator[dict[int, Any]]:
 
 
 def restore(handlers: dict[int, Any]) -> None:
+    """Install the previous signal handlers again."""
     for which, handler in handlers.items():
         signal.signal(which, handler)
 
@@ -146,6 +147,7 @@ Report = dict[str, Any] | list[dict[str, Any]]
 
 
 def print_json(document: Report) -> None:
+    """Print a report to standard output as JSON."""
     print(as_json(document), end="")
 
 

@@ -55,7 +55,7 @@ class Tracks:
     id : int array [N]
         Number of the object, from 1. It is the same in all frames of a track.
     box : float array [N, 4]
-        Bounding box x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1).
+        Bounding box x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1). Whole numbers are converted.
     confidence : float array [N]
         Confidence that the object is there, 0 to 1.
     discovered : bool array [N]
@@ -92,6 +92,8 @@ class Tracks:
     def __post_init__(self) -> None:
         if self.seconds is UNTIMED:
             object.__setattr__(self, "seconds", self.frame / FPS)
+        if self.box.dtype.kind != "f":
+            object.__setattr__(self, "box", self.box.astype(float))
         rows = len(self.id)
         for name in ROWS:
             assert len(getattr(self, name)) == rows, (name, rows)

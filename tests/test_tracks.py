@@ -302,3 +302,9 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
     path.write_text("frame,id,x0,y0,x1,y1,confidence\n-1,1,0,0,1,1,1\n")
     with pytest.raises(InputError, match="has a frame -1: tables count frames from 0"):
         scalor.read_tracks(path)
+
+
+def test_boxes_of_whole_numbers_become_boxes_of_real_numbers() -> None:
+    whole = replace(tracks(), box=np.rint(tracks().box).astype(int))
+    assert whole.box.dtype == float
+    assert np.array_equal(whole.box, np.rint(tracks().box))

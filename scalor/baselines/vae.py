@@ -51,6 +51,7 @@ class VAEConfig(Settings):
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
     def check(self) -> None:
+        """Check that the layers can halve the frame and grow it back."""
         misfit = self.misfit(self.frame)
         require(misfit is None, "model.frame", self.frame, f"{misfit}")
 
@@ -102,6 +103,7 @@ class SequentialVAE(WholeFrames):
         )
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
+        """Return how many normal and uniform numbers a frame needs: one normal for each number of the latent."""
         return self.config.latent_dim, 0
 
     def infer(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Inference:

@@ -42,6 +42,7 @@ class VRNNConfig(Settings):
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
     def check(self) -> None:
+        """Check that the layers can halve the frame."""
         shrunk = 2 ** len(self.channels)
         require(
             all(side % shrunk == 0 for side in self.frame),
@@ -111,6 +112,7 @@ class VRNN(WholeFrames):
         )
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
+        """Return how many normal and uniform numbers a frame needs: one normal for each number of the latent."""
         return self.config.latent_dim, 0
 
     def start(self, clips: int, like: Tensor) -> State:

@@ -52,7 +52,8 @@ class WholeFrames(Model):
     @abstractmethod
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> Rollout: ...
+    ) -> Rollout:
+        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior."""
 
     def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
         """Return the evidence lower bound (ELBO); with `cut_gradients` no gradient flows between frames."""
@@ -66,6 +67,7 @@ class WholeFrames(Model):
         return Bound(log_likelihood - kl, numbers)
 
     def bound(self, video: Observation, noise: Noise, now: Annealed, truth: Truth | None = None) -> Bound:
+        """Return the objective of a training step: the evidence lower bound. The ground truth is not used."""
         return self.elbo(video.image, Relaxed(now.temperature, noise), now.cut_gradients)
 
     @torch.no_grad()

@@ -72,6 +72,7 @@ def opencv() -> ModuleType:
 
 
 def identity() -> Similarity:
+    """Return the similarity that moves no point."""
     return np.eye(2, 3)
 
 
@@ -83,11 +84,13 @@ def compose(second: Similarity, first: Similarity) -> Similarity:
 
 
 def invert(similarity: Similarity) -> Similarity:
+    """Return the similarity that moves points back."""
     back = np.linalg.inv(similarity[:, :2])
     return np.column_stack([back, -back @ similarity[:, 2]])
 
 
 def move(similarity: Similarity, points: Points) -> Points:
+    """Apply a similarity to points."""
     moved: np.ndarray = points @ similarity[:, :2].T + similarity[:, 2]
     return moved
 

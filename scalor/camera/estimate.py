@@ -106,6 +106,7 @@ class Key:
 
     @property
     def trusted(self) -> Bool[np.ndarray, " N"]:
+        """Which landmarks belong to the background, as they were often found in their places."""
         trusted: np.ndarray = self.agreement > MIN_AGREEMENT
         return trusted
 

@@ -219,18 +219,22 @@ class StabilisedSource:
 
     @property
     def name(self) -> str:
+        """Name of the video."""
         return self.video.name
 
     @property
     def size(self) -> tuple[int, int]:
+        """Height and width of the view, pixels."""
         return self.motion.view_size
 
     @property
     def fps(self) -> float:
+        """Frames per second of the video."""
         return self.video.fps
 
     @property
     def count(self) -> int | None:
+        """Number of frames: unknown, because a moving camera's video is only read from its start."""
         return None  # it is only read sequentially
 
     def frames(self, selection: Selection) -> Iterator[Frame]:

@@ -49,7 +49,9 @@ class Sprites(Protocol):
 
     reach: float
 
-    def half(self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"]) -> Float[Tensor, "N B 2"]: ...
+    def half(self, keys: Int[Tensor, "N B"], size: Float[Tensor, "N B"]) -> Float[Tensor, "N B 2"]:
+        """Return half the width and half the height of each object's bounding box, pixels."""
+        ...
 
     def alpha(
         self,
@@ -57,7 +59,9 @@ class Sprites(Protocol):
         size: Float[Tensor, "N B"],
         x: Float[Tensor, "N B T S"],
         y: Float[Tensor, "N B T S"],
-    ) -> Float[Tensor, "N B T S S"]: ...
+    ) -> Float[Tensor, "N B T S S"]:
+        """Return the opacity of pixels whose centres lie x and y from an object's centre, rows first."""
+        ...
 
 
 class Scenes:

@@ -169,7 +169,7 @@ def areas(boxes: Boxes) -> Float[np.ndarray, " N"]:
     return area
 
 
-def intersections(one: Boxes, other: Boxes) -> Float[np.ndarray, "N M"]:
+def intersections(one: Float[np.ndarray, "N 4"], other: Float[np.ndarray, "M 4"]) -> Float[np.ndarray, "N M"]:
     """Return the intersection area of each box of `one` with each box of `other`."""
     low = np.maximum(one[:, None, :2], other[None, :, :2])
     high = np.minimum(one[:, None, 2:], other[None, :, 2:])

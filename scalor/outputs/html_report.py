@@ -106,6 +106,7 @@ class HtmlReport:
     """Folder, beside the report, of the data that the player shows."""
 
     def to_html(self) -> str:
+        """Return the whole page. It needs no other file except the player's data."""
         title = f"Objects in {Path(str(self.facts['video'])).name}" if "video" in self.facts else "Objects found"
         sections = [
             self._health(),

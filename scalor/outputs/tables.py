@@ -98,6 +98,7 @@ class TrackTables:
         return self
 
     def add(self, frame: TrackedFrame) -> None:
+        """Append a frame: one row of counts, and one row of tracks for each object."""
         self._counts.write(f"{frame.index},{frame.seconds:.4f},{len(frame.tracks)}\n")
         self._tracks.writelines(csv_lines(frame.columns))
         self._mot.writelines(mot_lines(frame.columns))
@@ -125,6 +126,7 @@ class ParquetTable:
         return self
 
     def add(self, frame: TrackedFrame) -> None:
+        """Append a frame. Rows are written in groups, and the last group at the end."""
         self._waiting.append(frame.columns)
         self._rows += len(frame.tracks)
         # Frames without objects are held in memory as well, so the number of frames is limited, too.

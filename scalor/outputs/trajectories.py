@@ -40,6 +40,7 @@ class TrackSummary:
 
     @property
     def seconds(self) -> float:
+        """Time from the first to the last frame of the track, seconds."""
         return self.last - self.first
 
 

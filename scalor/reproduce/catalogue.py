@@ -192,10 +192,12 @@ class Cell:
 
     @property
     def config(self) -> Config[Any]:
+        """Settings of the training, with its seed."""
         return self.setting.config(self.seed)
 
     @property
     def name(self) -> str:
+        """Name of the run's folder and of its result file."""
         return f"{self.setting.name}-seed{self.seed}"
 
 

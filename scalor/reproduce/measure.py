@@ -80,23 +80,28 @@ def document(cell: Cell, order: Order, figures: Document, training: Document | N
 
 
 def load(folder: Path, order: Order) -> Model:
+    """Load the weights of a run to the device asked for."""
     model: Model = checkpoint.load(folder / checkpoint.MODEL_FILE, order.device)
     return model
 
 
 def evaluate(model: Model, config: Config[Any], order: Order, nll_samples: int = 0) -> Document:
+    """Evaluate a model on as many unseen clips as asked for."""
     return report.evaluate(model, config, order.clips, nll_samples=nll_samples).to_dict()
 
 
 def tracking(cell: Cell, folder: Path, order: Order) -> Document:
+    """Measure tracking."""
     return {"metrics": evaluate(load(folder, order), cell.config, order)}
 
 
 def likelihood(cell: Cell, folder: Path, order: Order) -> Document:
+    """Measure tracking and the likelihood of unseen clips."""
     return {"metrics": evaluate(load(folder, order), cell.config, order, order.nll_samples)}
 
 
 def ablation(cell: Cell, folder: Path, order: Order) -> Document:
+    """Measure tracking with or without a mechanism of the model, at the end and during training."""
     config = cell.config
     return {
         "rejection": config.model.rejection,
@@ -107,6 +112,7 @@ def ablation(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def generation(cell: Cell, folder: Path, order: Order) -> Document:
+    """Measure the forecast of clips, frame by frame."""
     config = cell.config
     longer = replace(config, test=replace(config.test, length=FORECAST_LENGTH))
     metrics = evaluate(load(folder, order), longer, order)
@@ -136,6 +142,7 @@ def efficiency(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def replay(cell: Cell, folder: Path, order: Order) -> Document:
+    """Measure tracking and likelihood on drawn walkers that follow real tracks."""
     return {"semi_synthetic": True, **likelihood(cell, folder, order)}
 
 

@@ -249,10 +249,12 @@ def made_by(origins: Sequence[Document]) -> list[str]:
 
 
 def facts(origins: Sequence[Document]) -> list[str]:
+    """Return the commits and the hardware that made results."""
     return [f"commit {listed(one['commit'] for one in origins)}", listed(one["hardware"] for one in origins)]
 
 
 def days(origins: Sequence[Document]) -> str:
+    """Return the first and the last date of results."""
     dates = sorted({one["date"] for one in origins})
     return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
 

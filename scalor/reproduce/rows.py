@@ -134,6 +134,7 @@ def enlargement(tracks: Tracks, columns: int) -> int:
 
 
 def enlarged(frames: UInt8[np.ndarray, "T H W 3"], scale: int) -> UInt8[np.ndarray, "T h w 3"]:
+    """Enlarge frames by a whole factor, without smoothing."""
     return frames.repeat(scale, axis=1).repeat(scale, axis=2)
 
 

@@ -60,6 +60,7 @@ SQAIR_MSE, SCALOR_MSE = paper.LIKELIHOOD["sqair-mnist-vld"].mse, paper.LIKELIHOO
 
 
 def tracking(documents: Sequence[Document]) -> list[str]:
+    """Write the table of tracking, with the paper's figures and those of classical trackers."""
     head = ["scene", *MOTA, "precision", "recall", "HOTA", "IDF1", "switches per clip", "count MAE", "MSE", "training"]
     head += ["paper: MOTA", "precision", "recall", "count MAE"]
     head += [part for way in CLASSICAL for part in (f"classical, {way}: paper's gate", "strict")]
@@ -136,6 +137,7 @@ def ahead(documents: Sequence[Document], name: str) -> str:
 
 
 def classical_note(rows: Sequence[Sequence[str]]) -> str:
+    """Return the note on classical trackers, which says where numbers are quoted."""
     any_quoted = any(cell.endswith(QUOTED) for row in rows for cell in row)
     return CLASSICAL_NOTE + QUOTED_NOTE * any_quoted
 
@@ -182,6 +184,7 @@ def bound(documents: Sequence[Document]) -> str:
 
 
 def ablation(documents: Sequence[Document]) -> list[str]:
+    """Write the table of models with and without rejection and attention."""
     head = ["mechanisms", "propagation rate", "discoveries per clip", "MOTA, strict gate", "count MAE", "training"]
     rows = []
     for name in TABLES["ablation"]:
@@ -203,6 +206,7 @@ def ablation(documents: Sequence[Document]) -> list[str]:
 
 
 def generation(documents: Sequence[Document]) -> list[str]:
+    """Write one table of forecasts for each setting, by frames ahead."""
     head = ["frames ahead", "MSE", "copying the last frame", "centres off, px", "constant velocity", "copying"]
     lines = []
     for name in TABLES["generation"]:
@@ -254,6 +258,7 @@ def efficiency(documents: Sequence[Document]) -> list[str]:
 
 
 def inference_times(documents: Sequence[Document]) -> list[str]:
+    """Write the table of the time per frame against the number of objects."""
     objects = sorted({row["objects"] for document in documents for row in document["speed"]})
     rows = []
     for name in TABLES["efficiency"]:
@@ -267,11 +272,13 @@ def inference_times(documents: Sequence[Document]) -> list[str]:
 
 
 def hardware(document: Document) -> str:
+    """Return what the inference was timed on; on a CPU, with the number of threads."""
     name: str = document["evaluation_provenance"]["hardware"]
     return name if document["device"] == "cuda" else f"{name}, threads: {document['threads']}"
 
 
 def training_progress(documents: Sequence[Document]) -> list[str]:
+    """Write the table of how fast the systems train, and how far."""
     rows = []
     for name in TABLES["efficiency"]:
         setting, seeds = SETTINGS[name], of_setting(documents, name)
@@ -284,6 +291,7 @@ def training_progress(documents: Sequence[Document]) -> list[str]:
 
 
 def generalisation(documents: Sequence[Document]) -> list[str]:
+    """Write the table of models tested on other scenes than those they were trained on."""
     head = ["trained on, then tested on", "clips of", *MOTA, "HOTA", "IDF1", "count MAE", "MSE", "training"]
     rows = []
     for name in TABLES["generalisation"]:
@@ -338,10 +346,12 @@ SECTIONS: dict[str, tuple[str, Section]] = {
 
 
 def of_setting(documents: Sequence[Document], name: str) -> list[Document]:
+    """Return the results of one setting, one for each seed."""
     return [document for document in documents if document["setting"] == name]
 
 
 def metrics(documents: Sequence[Document], names: Sequence[str], digits: int, where: str = "metrics") -> list[str]:
+    """Return the cells of several metrics, each a mean over seeds."""
     return [mean(documents, digits, at(where, name)) for name in names]
 
 

@@ -121,15 +121,18 @@ def shows(kind: str) -> Callable[[Cell], bool]:
 
 
 def find_digits(order: Order) -> None:
+    """Check that the MNIST digits can be loaded."""
     for split in ("train", "test"):
         load_digits(split)
 
 
 def find_station(order: Order) -> None:
+    """Check that the data of Grand Central Station is there."""
     data_folder()
 
 
 def find_gpu(order: Order) -> None:
+    """Check that the device asked for is a GPU."""
     if order.device.type != "cuda":
         raise InputError(f"device is '{order.device}': this is measured on a GPU; run it there with --device cuda.")
 

@@ -37,6 +37,7 @@ class Guard:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it before the application sees it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return

@@ -184,7 +184,7 @@ class Session:
                 self.problem = str(error)
 
     def _count(self) -> int:
-        """Number of chunks."""
+        """Return the number of chunks."""
         return -(-len(self._frames) // chunks.CHUNK_FRAMES)
 
     def _rows_of(self, number: int) -> tuple[int, int]:

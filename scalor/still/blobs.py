@@ -67,6 +67,7 @@ class Blobs:
         return length, breadth, np.arctan2(2 * both, across - down) / 2
 
     def select(self, kept: Bool[np.ndarray, " N"]) -> "Blobs":
+        """Return some of the blobs."""
         return Blobs(self.box[kept], self.moments[kept], self.frame)
 
 

@@ -248,6 +248,7 @@ def find_perspective(seen: Blobs, height: int) -> Perspective:
 
 
 def weighted_median(values: Float[np.ndarray, " N"], weights: Num[np.ndarray, " N"]) -> float:
+    """Return the smallest value at which half of the total weight is reached."""
     order = np.argsort(values)
     reached = np.cumsum(weights[order]) >= weights.sum() / 2
     return float(values[order][np.argmax(reached)])

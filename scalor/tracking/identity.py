@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 
 from scalor.boxes import box_ious
 from scalor.tracking.kalman import Detections, Linker, LinkerSettings
@@ -81,7 +81,7 @@ class Identities:
         self.linker = Linker(object_size, (y1 - y0, x1 - x0), habits)
         self.lag, self.likely = lag, likely
         self.proof = max(PROOF, min(round(PROOF_SECONDS * fps), lag // 2))
-        self.waiting: deque[Seen] = deque()
+        self.waiting: deque[UndecidedFrame] = deque()
         self.lives: dict[int, TrackHistory] = {}
         self.reported = 0
         """Number of objects reported so far."""
@@ -103,7 +103,7 @@ class Identities:
             life = self.lives.setdefault(number, TrackHistory())
             life.add(now, middle, linked.size[track], float(tracks.confidence[row]))
             life.believed |= life.count >= min(self.proof, now + 1) and life.mean_presence >= self.likely
-        self.waiting.append(Seen(now, packed(tracks), row_of))
+        self.waiting.append(UndecidedFrame(now, replace(tracks, masks=None), packed(tracks.masks), row_of))
         return list(self.decided(now - self.lag))
 
     def finish(self) -> list[Tracks]:
@@ -121,7 +121,7 @@ class Identities:
                 if number not in followed and life.times[-1] <= seen.time:
                     del self.lives[number]
 
-    def report(self, seen: "Seen") -> Tracks:
+    def report(self, seen: "UndecidedFrame") -> Tracks:
         """Return the confirmed objects of a frame whose previous and later detections are known by now."""
         rows: list[tuple[int, int, np.ndarray, bool]] = []
         for number, life in self.lives.items():
@@ -133,7 +133,7 @@ class Identities:
                 life.id, self.reported = self.reported, self.reported + 1
             rows.append((life.id, seen.row_of.get(number, -1), box, new))
         rows.sort(key=lambda row: row[0])
-        tracks, masks = seen.tracks, unpacked(seen.tracks.masks, seen.tracks.size)
+        tracks, masks = seen.tracks, unpacked(seen.masks, seen.tracks.size)
         row = np.array([row for _, row, _, _ in rows], int)  # -1 for interpolated boxes
         return Tracks(
             clip=np.zeros(len(row), int),
@@ -211,12 +211,14 @@ class TrackHistory:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A frame that is not decided yet."""
+class UndecidedFrame:
+    """The detections of a frame whose ids are not decided yet."""
 
     time: int
     tracks: Tracks
-    """Detections, with packed masks."""
+    """The detections, without their masks."""
+    masks: UInt8[np.ndarray, "N H bytes"] | None
+    """Masks of the detections, eight pixels in a byte."""
     row_of: dict[int, int]
     """Row of the detection of each linker track, by the track's id in the linker."""
 
@@ -226,12 +228,12 @@ def box_around(middle: Float[np.ndarray, " 2"], half: Float[np.ndarray, " 2"]) -
     return np.concatenate([middle - half, middle + half])
 
 
-def packed(tracks: Tracks) -> Tracks:
-    """Return the tracks with eight mask pixels in a byte."""
-    return tracks if tracks.masks is None else replace(tracks, masks=np.packbits(tracks.masks, axis=-1))
+def packed(masks: Bool[np.ndarray, "N H W"] | None) -> UInt8[np.ndarray, "N H bytes"] | None:
+    """Return masks with eight pixels in a byte."""
+    return None if masks is None else np.packbits(masks, axis=-1)
 
 
-def unpacked(masks: np.ndarray | None, size: tuple[int, int]) -> Bool[np.ndarray, "N H W"] | None:
+def unpacked(masks: UInt8[np.ndarray, "N H bytes"] | None, size: tuple[int, int]) -> Bool[np.ndarray, "N H W"] | None:
     """Return masks from bytes of eight pixels, as `packed` makes them."""
     return None if masks is None else np.unpackbits(masks, axis=-1, count=size[1]).view(bool)
 

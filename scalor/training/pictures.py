@@ -51,6 +51,7 @@ class Pictures:
             self.writer.flush()
 
     def close(self) -> None:
+        """Close the TensorBoard log."""
         if self.writer is not None:
             self.writer.close()
 

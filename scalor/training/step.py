@@ -108,6 +108,7 @@ class TrainingStep:
         self.update(torch.ones((), device=self.device))
 
     def __call__(self, number: int, now: Anneals) -> Tensor:
+        """Run one step and return its metrics. On a GPU, replay the graph that was captured for its length of clips."""
         self.learning_rate.fill_(now.learning_rate)
         self.temperature.fill_(now.temperature)
         self.presence_prior.fill_(now.presence_prior)
@@ -141,6 +142,7 @@ class TrainingStep:
         return Noise(normals, uniforms)
 
     def empty_noise(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return memory for the normal and uniform numbers of a step."""
         normals, uniforms = self.model.noise_per_frame(self.config.scene.frame)
         shape = (length, self.config.train.batch)
         return (
@@ -149,6 +151,7 @@ class TrainingStep:
         )
 
     def fill_noise(self, number: int, normals: Tensor, uniforms: Tensor) -> None:
+        """Draw the noise of a step in place, from its number and the seed of the training."""
         self.random.manual_seed(hashing.mix(hashing.number(self.config.train.seed) ^ hashing.number(number)))
         normals.normal_(generator=self.random)
         uniforms.uniform_(generator=self.random)
@@ -211,6 +214,7 @@ class TrainingStep:
         self.optimizer.step()
 
     def autocast(self) -> AbstractContextManager[object]:
+        """Return the context of the precision to compute in; "auto" is bfloat16 on a GPU and float32 elsewhere."""
         precision = self.config.train.precision
         if precision == "auto":
             precision = "bf16" if self.device.type == "cuda" else "float32"
@@ -257,9 +261,11 @@ class Captured:
         torch._C._cuda_clearCublasWorkspaces()
 
     def run(self, now: Anneals, learn: bool) -> None:
+        """Run the step on the batch and the noise that the graph reads."""
         self.step.run(self.batch, Noise(*self.noise), now, learn)
 
     def draw(self, number: int) -> Batch:
+        """Draw the batch of a step."""
         self.step.count_clips(number)
         return self.step.draw_batch(self.length)
 

@@ -65,6 +65,7 @@ def wait_until_compiled(configs: Sequence[Config[Any]], device: torch.device) ->
 
 
 def is_compiled(config: Config[Any]) -> bool:
+    """Return whether a training with this config compiles its model."""
     return config.train.compile and systems.compiles(config.model)
 
 

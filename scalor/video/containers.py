@@ -64,6 +64,7 @@ class Container:
             self.counted = stream.frames > 0
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
+        """Decode the selected frames in order."""
         first, reached, seconds = None, -1, 0.0
         reformatter = VideoReformatter()
         try:

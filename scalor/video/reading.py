@@ -45,6 +45,7 @@ class Video:
 
     @property
     def name(self) -> str:
+        """Name of the file, folder or array."""
         return self._source.name
 
     @property

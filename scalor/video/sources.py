@@ -87,7 +87,9 @@ class Source(Protocol):
     """A video on disk. Its files are opened when they are read and closed afterwards."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the file, folder or array, for messages."""
+        ...
 
     @property
     def size(self) -> tuple[int, int]:
@@ -124,11 +126,13 @@ class IndexedSource:
     open: Callable[[], AbstractContextManager[Callable[[int], Picture]]]
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
+        """Yield the selected frames in order."""
         with self.open() as picture:
             for index in selection.numbers(self.count, self.fps):
                 yield Frame(picture(index), index, index / self.fps)
 
     def near(self, times: Iterable[float], selection: Selection, run: int = 1) -> Iterator[Picture]:
+        """Yield `run` frames in a row near each of the times."""
         with self.open() as picture:
             for time in times:
                 first = max(0, min(int(time * self.fps), self.count - run))

@@ -43,6 +43,7 @@ class Chunk:
 
     @property
     def frames(self) -> int:
+        """Number of frames in the chunk."""
         return len(self.offsets) - 1
 
     @property

@@ -11,6 +11,7 @@ from torch import Tensor
 from scalor import Config, SceneConfig, TrainConfig, systems
 from scalor.config import SystemConfig
 from scalor.data.observation import Observation
+from scalor.data.scenes import Scenes
 from scalor.nn.interface import Model
 from scalor.training.step import TrainingStep, anneals
 
@@ -28,13 +29,13 @@ class Frames:
     observation: Observation
 
 
-class Sequences:
-    """As `Scenes` are to a training step: other clips for every step, the same ones for the same step."""
+class Sequences(Scenes):
+    """Sequences as scenes: other clips for every step, the same ones for the same step."""
 
     def __init__(self, draw: Callable[[int, int, torch.Generator], Tensor]) -> None:
         self.draw = draw
 
-    def clips(self, index: Tensor, length: int) -> Frames:
+    def clips(self, index: Tensor, length: int) -> Frames:  # type: ignore[override]
         return Frames(Observation(self.draw(len(index), length, torch.Generator().manual_seed(int(index[0])))))
 
 
@@ -45,7 +46,7 @@ def train(config: SystemConfig, draw: Callable[[int, int, torch.Generator], Tens
     whole = Config(config, scene, scene, TrainConfig(**{**settings, **more}))
     torch.manual_seed(0)
     model = systems.build(config)
-    step = TrainingStep(whole, model, Sequences(draw), CPU)  # type: ignore[arg-type]
+    step = TrainingStep(whole, model, Sequences(draw), CPU)
     for number in range(steps):
         step(number, anneals(whole.train, number))
     return model.eval()

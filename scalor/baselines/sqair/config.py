@@ -71,6 +71,7 @@ class SQAIRConfig(Settings):
     )
 
     def check(self) -> None:
+        """Check that boxes and patches fit the frame."""
         divided = all(side % self.patch == 0 for side in self.frame)
         require(divided, "model.frame", self.frame, f"both must be multiples of model.patch, {self.patch}")
         fits = all(size < side for size, side in zip(self.object_size, self.frame, strict=True))

@@ -171,6 +171,7 @@ class InferenceStep(nn.Module):
     def forward(
         self, scene: ObjectState, view: EncodedFrame, normals: Tensor, uniforms: Tensor, discovery_prior: DiscoveryPrior
     ) -> StepResult:
+        """Infer one frame, and copy its objects into memory of their own (see `owned`)."""
         return owned(self.model.infer(scene, view, NoiseSampler(FrameNoise(normals, uniforms)), discovery_prior))
 
 

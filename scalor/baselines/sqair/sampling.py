@@ -12,7 +12,9 @@ from scalor.nn.distributions import FrameNoise, Noise, Normal, log_prob_bernoull
 class Sampler(Protocol):
     """A way to draw latents from their distributions."""
 
-    def normal(self, q: Normal) -> Tensor: ...
+    def normal(self, q: Normal) -> Tensor:
+        """Return a value of the distribution."""
+        ...
 
     def choose(self, logits: Tensor) -> Tensor:
         """Return 0 or 1 for each presence logit."""
@@ -26,9 +28,11 @@ class NoiseSampler:
         self.noise = noise
 
     def normal(self, q: Normal) -> Tensor:
+        """Return the mean plus noise times the standard deviation."""
         return q.mean + q.std * self.noise.normal(q.mean)
 
     def choose(self, logits: Tensor) -> Tensor:
+        """Return 1 where a uniform number lies below the probability."""
         return (self.noise.uniform(logits) < logits.sigmoid()).float()
 
 
@@ -36,9 +40,11 @@ class ModeSampler:
     """The most likely values, without randomness."""
 
     def normal(self, q: Normal) -> Tensor:
+        """Return the mean."""
         return q.mean
 
     def choose(self, logits: Tensor) -> Tensor:
+        """Return 1 where the probability is above a half."""
         return (logits > 0).float()
 
 

@@ -32,6 +32,7 @@ class ObjectState:
     """Identity of the next object to be discovered."""
 
     def detach(self) -> "ObjectState":
+        """Return the same objects without their history, so that no gradient flows to earlier frames."""
         return ObjectState(*(getattr(self, field.name).detach() for field in fields(self)))
 
     def evened(self, times: float) -> "ObjectState":
