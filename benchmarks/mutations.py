@@ -5,6 +5,9 @@ breakages were caught, and by which test. A breakage that survives is a promise 
 
 At the end comes a control run: the tests that failed run again, all together, on the unbroken copy, and must pass.
 A test that does not fails for a reason of its own, and its breakages count as not tested.
+
+The file of `--json` is written after every breakage. `--again` goes on from it: only breakages that it does not call
+caught are tested, and each row names the commit that it was measured at.
 """
 
 import argparse
@@ -21,9 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 from benchmarks import report
 from benchmarks.track_command import origin
+from scalor import provenance
 
 ROOT = Path(__file__).parent.parent
 COPIED = ("scalor", "tests", "benchmarks", "docs", "README.md", "pyproject.toml")
@@ -58,6 +63,7 @@ class Row:
     by: str
     """The test that failed first."""
     seconds: float
+    commit: str
 
 
 MUTATIONS = (
@@ -583,7 +589,7 @@ def run(mutation: Mutation, folder: Path) -> Row:
         result = "too long"
     finally:
         path.write_text(whole)
-    return Row(mutation.name, result, failed[0], round(time.perf_counter() - begun, 1))
+    return Row(mutation.name, result, failed[0], round(time.perf_counter() - begun, 1), provenance.commit())
 
 
 def controlled(rows: Sequence[Row], folder: Path) -> list[Row]:
@@ -596,11 +602,29 @@ def controlled(rows: Sequence[Row], folder: Path) -> list[Row]:
     return [replace(row, result="not tested") if row.by in unfair else row for row in rows]
 
 
+def earlier(file: Path) -> list[Row]:
+    """Return the rows of a file of results whose breakages were caught and are still in the list."""
+    names = {one.name for one in MUTATIONS}
+    rows = [Row(**row) for row in json.loads(file.read_text())["rows"]]
+    return [row for row in rows if row.result == "caught" and row.mutation in names]
+
+
+def document(rows: Sequence[Row], words: Sequence[str], whole: bool) -> dict[str, Any]:
+    """Return the results as they are written. `whole` tells that all were tested and the control run was made."""
+    order = {one.name: number for number, one in enumerate(MUTATIONS)}
+    rows = sorted(rows, key=lambda row: order[row.mutation])
+    counts = Counter(row.result for row in rows)
+    return {"whole": whole, "results": counts, "rows": [asdict(row) for row in rows], **origin("mutations", words, 0)}
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Print a table and write the JSON. Return 1 if a breakage was not tested."""
     words = sys.argv[1:] if words is None else words
     asked = arguments(words)
+    known = earlier(asked.json) if asked.again else []
     chosen = [one for one in MUTATIONS if all(word in one.name for word in asked.only)]
+    chosen = [one for one in chosen if one.name not in {row.mutation for row in known}]
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as parent:
         folders: Queue[Path] = Queue()
         for number in range(asked.jobs):
@@ -609,22 +633,23 @@ def main(words: Sequence[str] | None = None) -> int:
         def one(mutation: Mutation) -> Row:
             folder = folders.get()
             try:
-                row = run(mutation, folder)
+                return run(mutation, folder)
             finally:
                 folders.put(folder)
-            print(f"{row.result:<10} {row.seconds:6.1f} s  {row.mutation}  {row.by}", file=sys.stderr, flush=True)
-            return row
 
         with ThreadPoolExecutor(asked.jobs) as pool:
-            rows = list(pool.map(one, chosen))
-        rows = controlled(rows, folders.get())
-    told = origin("mutations", words, 0)
-    counts = Counter(row.result for row in rows)
+            for row in pool.map(one, chosen):
+                print(f"{row.result:<10} {row.seconds:6.1f} s  {row.mutation}  {row.by}", file=sys.stderr, flush=True)
+                rows.append(row)
+                if asked.json:
+                    report.write(asked.json, document([*known, *rows], words, whole=False))
+        rows = [*known, *controlled(rows, folders.get())]
+    told = document(rows, words, whole=True)
     if asked.json:
-        report.write(asked.json, {"results": counts, "rows": [asdict(row) for row in rows], **told})
+        report.write(asked.json, told)
     print(f"{told['command']}\ncommit {told['commit']}, {told['date']}\n\n{report.table(rows)}")
-    print(f"\n{counts['caught']} of {len(rows)} caught")
-    return int(counts["not tested"] > 0)
+    print(f"\n{told['results']['caught']} of {len(rows)} caught")
+    return int(told["results"]["not tested"] > 0)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -633,7 +658,11 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="breakages with all of these words")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the repository that are tested side by side")
     parser.add_argument("--json", type=Path, help="file for the results")
-    return parser.parse_args(words)
+    parser.add_argument("--again", action="store_true", help="test only what the file of --json does not call caught")
+    asked = parser.parse_args(words)
+    if asked.again and not asked.json:
+        parser.error("--again goes on from the file of --json: name it.")
+    return asked
 
 
 if __name__ == "__main__":

@@ -100,3 +100,23 @@ def test_the_json_holds_every_row_and_where_it_comes_from(
     assert said["results"] == {"caught": 1}
     assert [(row["mutation"], row["by"]) for row in said["rows"]] == [(one.name, "tests/test_toy.py::test_double")]
     assert {"command", "commit", "date", "hardware"} <= set(said)
+
+
+@pytest.mark.usefixtures("toy")
+def test_going_on_tests_only_what_was_not_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caught, survivor = (Mutation("toy.py", *change, "test_toy.py") for change in (("2 *", "3 *"), ("tw", "thr")))
+    monkeypatch.setattr(mutations, "MUTATIONS", (caught, survivor))
+    words = ["--json", str(tmp_path / "said.json")]
+    main(words)
+    first = json.loads((tmp_path / "said.json").read_text())["rows"]
+    tests = tmp_path / "tests" / "test_toy.py"
+    tests.write_text(tests.read_text() + '\n\ndef test_label():\n    assert toy.label() == "twice"\n')
+    capsys.readouterr()
+    main([*words, "--again"])
+    assert caught.name not in capsys.readouterr().err
+    said = json.loads((tmp_path / "said.json").read_text())
+    assert said["results"] == {"caught": 2}
+    assert said["rows"][0] == first[0]
+    assert [row["by"].split("::")[-1] for row in said["rows"]] == ["test_double", "test_label"]
