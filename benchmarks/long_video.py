@@ -22,7 +22,7 @@ from scalor.data.scenes import Scenes
 from scalor.outputs import ResultFolder
 from scalor.pipeline import track_video
 from scalor.presets import get_preset
-from scalor.tracking.view import look_at
+from scalor.tracking.video_view import look_at
 from scalor.video import open_video, write_video
 
 RESULT = Path(__file__).parent / "results" / "cpu-long-video.json"

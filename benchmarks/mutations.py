@@ -149,12 +149,20 @@ MUTATIONS = (
         "typical * (1 + squashed)",
         "model/test_geometry.py model",
     ),
-    Mutation("presets/recipes.py", "lengths=((0, 1), (2_500, 2)", "lengths=((0, 2), (2_500, 2)", "test_departures.py"),
     Mutation(
-        "presets/recipes.py", "presence_prior=(0.1, 1e-4, 500)", "presence_prior=(0.1, 1e-2, 500)", "test_departures.py"
+        "presets/shapes_and_digits.py",
+        "lengths=((0, 1), (2_500, 2)",
+        "lengths=((0, 2), (2_500, 2)",
+        "test_departures.py",
     ),
     Mutation(
-        "presets/recipes.py",
+        "presets/shapes_and_digits.py",
+        "presence_prior=(0.1, 1e-4, 500)",
+        "presence_prior=(0.1, 1e-2, 500)",
+        "test_departures.py",
+    ),
+    Mutation(
+        "presets/shapes_and_digits.py",
         "size_range=0.25,\n        inertia=True",
         "size_range=0.25,\n        inertia=False",
         "test_departures.py",
@@ -221,10 +229,20 @@ MUTATIONS = (
         "KEEP_SHARE = 0.0, 0.15",
         "tracking/test_sharpening.py tracking",
     ),
-    Mutation("tracking/view.py", "CLIP_DENSITY_RATIO = 4", "CLIP_DENSITY_RATIO = 1", "tracking/test_view.py tracking"),
-    Mutation("tracking/view.py", "TARGET_SIDE = 14.0", "TARGET_SIDE = 28.0", "tracking/test_view.py tracking"),
     Mutation(
-        "tracking/view.py", "amplify_difference(small, empty, self.contrast)", "small", "tracking/test_view.py tracking"
+        "tracking/video_view.py",
+        "CLIP_DENSITY_RATIO = 4",
+        "CLIP_DENSITY_RATIO = 1",
+        "tracking/test_video_view.py tracking",
+    ),
+    Mutation(
+        "tracking/video_view.py", "TARGET_SIDE = 14.0", "TARGET_SIDE = 28.0", "tracking/test_video_view.py tracking"
+    ),
+    Mutation(
+        "tracking/video_view.py",
+        "amplify_difference(small, empty, self.contrast)",
+        "small",
+        "tracking/test_video_view.py tracking",
     ),
     Mutation("still/light.py", "picture - in_light(scene, light)", "picture - scene", "still/test_light.py still"),
     Mutation("still/foreground.py", "~darker | differs_in_colour(*there)", "~darker", "still/test_foreground.py still"),
@@ -387,12 +405,12 @@ MUTATIONS = (
     Mutation("tracking/kalman.py", "COLOUR_GATE = 0.2", "COLOUR_GATE = 9.0", "tracking/test_kalman.py classical"),
     Mutation("tracking/follow.py", "LEAST_AREA = 0.12", "LEAST_AREA = 0.0", "tracking/test_follow.py tracking"),
     Mutation("tracking/follow.py", "CERTAIN = 0.4", "CERTAIN = 1e9", "tracking/test_follow.py tracking"),
-    Mutation("tracking/view.py", "MIN_SIDE = 8.0", "MIN_SIDE = 0.5", "tracking/test_view.py"),
+    Mutation("tracking/video_view.py", "MIN_SIDE = 8.0", "MIN_SIDE = 0.5", "tracking/test_video_view.py"),
     Mutation(
-        "tracking/view.py",
+        "tracking/video_view.py",
         "SPARE_SLOTS, SLOTS_PER_OBJECT, MAX_SLOTS = 24, 3.0, 1024",
         "SPARE_SLOTS, SLOTS_PER_OBJECT, MAX_SLOTS = 0, 1.0, 1024",
-        "tracking/test_view.py",
+        "tracking/test_video_view.py",
     ),
     Mutation("tracker_choice.py", "SLOTS_PER_PROPOSAL = 3", "SLOTS_PER_PROPOSAL = 3000", "tracking test_api.py"),
     Mutation("outputs/films.py", "TRAIL_SECONDS = 1.0", "TRAIL_SECONDS = 0.1", "outputs/test_films.py"),
@@ -470,16 +488,16 @@ MUTATIONS = (
         "reproduce/results.py", "[one for one in row if not changed_since(one)] or row", "row", "reproduce/test_page.py"
     ),
     Mutation(
-        "baselines/sqair/vimco.py",
+        "baselines/sqair/objective.py",
         "return replaced.logsumexp(2) - math.log(particles)",
         "return replaced.logsumexp(2)",
-        "baselines/test_vimco.py",
+        "baselines/test_sqair_objective.py",
     ),
     Mutation(
-        "baselines/sqair/vimco.py",
+        "baselines/sqair/objective.py",
         "stand_in = everyone.masked_fill(itself, 0).sum(2) / (particles - 1)",
         "stand_in = everyone.masked_fill(itself, 0).sum(2)",
-        "baselines/test_vimco.py",
+        "baselines/test_sqair_objective.py",
     ),
     Mutation(
         "baselines/whole_frames.py",

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.plan import Plan
 from scalor.pipeline import load_for
 from scalor.tracking.follow import follow
-from scalor.tracking.view import look_at
+from scalor.tracking.video_view import look_at
 from scalor.video import Video, open_video
 
 WEIGHTS = "pets"

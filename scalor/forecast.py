@@ -26,7 +26,7 @@ from scalor.outputs import ResultFolder
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_sized
 from scalor.tracking.follow import scene_of
-from scalor.tracking.view import Lens, lens_for, look_at
+from scalor.tracking.video_view import Lens, lens_for, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video.reading import Video, open_video
 from scalor.video.sources import Frame, Selection

@@ -27,7 +27,7 @@ from scalor.outputs import ResultFolder, Summary
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_for
 from scalor.tracking.follow import Streaming, follow, monitor_for
-from scalor.tracking.view import VideoView, look_at
+from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video.reading import open_video
 from scalor.video.sources import Selection

@@ -19,7 +19,7 @@ from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model, Tracker
 from scalor.still.still_background import StillBackground
 from scalor.tracking.follow import Streaming
-from scalor.tracking.view import VideoView, is_universal, slots_for
+from scalor.tracking.video_view import VideoView, is_universal, slots_for
 
 SLOTS_PER_PROPOSAL = 3
 """Slots per proposal of universal weights: slots / SLOTS_PER_PROPOSAL objects or more may appear in a frame after the

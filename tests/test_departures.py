@@ -48,7 +48,7 @@ ELSEWHERE = {
     32: "training/test_step.py::test_a_step_that_is_not_finite_leaves_weights_and_optimiser_untouched",
     33: "test_presets.py::test_gradients_are_cut_in_presets_of_ours_and_of_sqair_alone",
     36: "model/test_lesson.py::test_all_terms_are_finite_and_not_negative",
-    37: "tracking/test_view.py::test_differences_from_the_background_are_amplified_by_the_contrast",
+    37: "tracking/test_video_view.py::test_differences_from_the_background_are_amplified_by_the_contrast",
 }
 """Tests of departures that stand with the tests of their part of the model."""
 

@@ -18,7 +18,7 @@ from scalor.evaluation.matching import NEAR_VIEW
 from scalor.fitting.fit import MIN_GAIN, MINUTES
 from scalor.health import coverage, monitor, rules
 from scalor.presets import get_preset
-from scalor.tracking import identity, view
+from scalor.tracking import identity, video_view
 from scalor.video.pixels import LEVEL_PERCENTILES
 
 ROOT = Path(__file__).parent.parent
@@ -58,8 +58,8 @@ PROMISES: list[tuple[str, str, float]] = [
     ("docs/own_video.md", r"`predict` observes the last (\w+) frames", asked("predict", "observe")),
     ("docs/own_video.md", r"percentiles ([\d.]+) and", LEVEL_PERCENTILES[0]),
     ("docs/own_video.md", r"percentiles [\d.]+ and ([\d.]+)", LEVEL_PERCENTILES[1]),
-    ("docs/any_video.md", r"typical object is (\d+) px", view.TARGET_SIDE),
-    ("docs/any_video.md", r"more than ([\d.]+) times as long as wide", view.MAX_ASPECT),
+    ("docs/any_video.md", r"typical object is (\d+) px", video_view.TARGET_SIDE),
+    ("docs/any_video.md", r"more than ([\d.]+) times as long as wide", video_view.MAX_ASPECT),
     ("docs/any_video.md", r"for up to (\d+) frames of occlusion", identity.SETTINGS.patience),
     ("docs/any_video.md", r"real H\.264 encoder \((\d+) % of the clips\)", 100 * compositor.RECORDED),
     ("docs/any_video.md", r"refined weights must be ahead by ([\d.]+)", MIN_GAIN),

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
-from scalor.baselines.whole_frames import Rollout, WholeFrames, double, halve, normal
+from scalor.baselines.whole_frames import GeneratedFrames, Inference, WholeFrames, double, halve, normal
 from scalor.errors import require
 from scalor.nn.distributions import Estimator, Exact, Mode, Normal
 from scalor.settings import Settings, setting
@@ -72,17 +72,6 @@ class Memory(NamedTuple):
     """Latent of the last frame."""
 
 
-class Inference(NamedTuple):
-    """Result of inference on observed frames."""
-
-    pictures: Float[Tensor, "T B 3 H W"]
-    """Means of the pixel distributions: the reconstruction."""
-    kl: Float[Tensor, "T B"]
-    """KL(q || p) of each frame's latent, nats; with `Exact` an estimate from one sample."""
-    memory: Memory
-    """State after the last frame."""
-
-
 class SequentialVAE(WholeFrames):
     """A VAE per frame whose latents have a recurrent prior."""
 
@@ -106,7 +95,9 @@ class SequentialVAE(WholeFrames):
         """Return how many normal and uniform numbers a frame needs: one normal for each number of the latent."""
         return self.config.latent_dim, 0
 
-    def infer(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Inference:
+    def infer(
+        self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False
+    ) -> Inference[Memory]:
         """Infer the latents of all frames at once; only the prior's GRU runs from frame to frame."""
         steps, clips = images.shape[:2]
         pooled = adaptive_avg_pool2d(self.encoder(images.flatten(0, 1)).float(), self.config.pooled).flatten(1)
@@ -151,7 +142,7 @@ class SequentialVAE(WholeFrames):
     @torch.inference_mode()
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> Rollout:
+    ) -> GeneratedFrames:
         """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
 
         Parameters
@@ -167,13 +158,13 @@ class SequentialVAE(WholeFrames):
 
         Returns
         -------
-        Rollout
+        GeneratedFrames
             Observed frames (reconstructed), then generated ones.
         """
         images = self.observed(frames, observe, horizon)
         found = self.infer(images, Mode())
-        pictures, memory = list(found.pictures), found.memory
+        pictures, memory = list(found.pictures), found.state
         for _ in range(horizon):
             picture, memory = self.imagine(memory, (images.shape[-2], images.shape[-1]), estimator or Exact())
             pictures.append(picture)
-        return Rollout(torch.stack(pictures, 1).clamp(0, 1))
+        return GeneratedFrames(torch.stack(pictures, 1).clamp(0, 1))

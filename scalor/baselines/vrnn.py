@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scalor.baselines.whole_frames import Rollout, WholeFrames, double, halve, normal
+from scalor.baselines.whole_frames import GeneratedFrames, Inference, WholeFrames, double, halve, normal
 from scalor.errors import require
 from scalor.nn.distributions import Estimator, Exact, Mode, Normal
 from scalor.settings import Settings, setting
@@ -71,17 +71,6 @@ class State(NamedTuple):
     cell: Float[Tensor, "B state"]
 
 
-class Inference(NamedTuple):
-    """Result of inference on observed frames."""
-
-    pictures: Float[Tensor, "T B 3 H W"]
-    """Means of the pixel distributions: the reconstruction."""
-    kl: Float[Tensor, "T B"]
-    """KL(q || p) of each frame's latent, nats; with `Exact` an estimate from one sample."""
-    state: State
-    """State after the last frame."""
-
-
 class VRNN(WholeFrames):
     """The variational recurrent neural network, on whole frames."""
 
@@ -120,7 +109,9 @@ class VRNN(WholeFrames):
         zeros = torch.zeros(clips, self.config.state_dim, device=like.device)
         return State(zeros, zeros)
 
-    def infer(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Inference:
+    def infer(
+        self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False
+    ) -> Inference[State]:
         """Infer the latents frame by frame; all but latents and LSTM state is computed for all frames at once."""
         looks = self.encoder(images.flatten(0, 1)).float().unflatten(0, images.shape[:2])
         state = self.start(images.shape[1], images)
@@ -166,7 +157,7 @@ class VRNN(WholeFrames):
     @torch.inference_mode()
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> Rollout:
+    ) -> GeneratedFrames:
         """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
 
         Parameters
@@ -182,7 +173,7 @@ class VRNN(WholeFrames):
 
         Returns
         -------
-        Rollout
+        GeneratedFrames
             Observed frames (reconstructed), then generated ones.
         """
         images = self.observed(frames, observe, horizon)
@@ -191,4 +182,4 @@ class VRNN(WholeFrames):
         for _ in range(horizon):
             picture, state = self.imagine(state, estimator or Exact())
             pictures.append(picture)
-        return Rollout(torch.stack(pictures, 1).clamp(0, 1))
+        return GeneratedFrames(torch.stack(pictures, 1).clamp(0, 1))

@@ -5,7 +5,8 @@ Letters: B clips, T frames, H by W pixels.
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -18,22 +19,24 @@ from scalor.model.elbo import pixel_log_likelihood
 from scalor.nn.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive
 from scalor.nn.interface import Annealed, Bound, Model
 
+StateT = TypeVar("StateT")
+"""What a system carries between frames."""
 
-@runtime_checkable
-class Inference(Protocol):
+
+@dataclass(frozen=True)
+class Inference(Generic[StateT]):
     """Result of inference on observed frames."""
 
-    @property
-    def pictures(self) -> Float[Tensor, "T B 3 H W"]:
-        """Means of the pixel distributions: the reconstruction."""
+    pictures: Float[Tensor, "T B 3 H W"]
+    """Means of the pixel distributions: the reconstruction."""
+    kl: Float[Tensor, "T B"]
+    """KL(q || p) of each frame's latent, nats; with `Exact` an estimate from one sample."""
+    state: StateT
+    """State after the last frame."""
 
-    @property
-    def kl(self) -> Float[Tensor, "T B"]:
-        """KL(q || p) of each frame's latent, nats; with `Exact` an estimate from one sample."""
 
-
-class Rollout(NamedTuple):
-    """A reconstructed or generated video."""
+class GeneratedFrames(NamedTuple):
+    """A reconstructed or generated video of a system without objects."""
 
     frames: Float[Tensor, "B T 3 H W"]
 
@@ -46,13 +49,15 @@ class WholeFrames(Model):
     """Standard deviation of the pixel noise."""
 
     @abstractmethod
-    def infer(self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Inference:
+    def infer(
+        self, images: Float[Tensor, "T B 3 H W"], estimator: Estimator, cut_gradients: bool = False
+    ) -> Inference[Any]:
         """Infer the latents of the frames; with `cut_gradients` no gradient flows between frames."""
 
     @abstractmethod
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> Rollout:
+    ) -> GeneratedFrames:
         """Infer the latents of `observe` frames, then generate `horizon` frames from the prior."""
 
     def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
@@ -79,7 +84,7 @@ class WholeFrames(Model):
         return weights.logsumexp(0) - math.log(samples)
 
     @torch.inference_mode()
-    def reconstruct(self, frames: object) -> Rollout:
+    def reconstruct(self, frames: object) -> GeneratedFrames:
         """Return the reconstructed frames."""
         video = self.receive(frames, minimum=1)
         return self.generate(video, observe=video.shape[1], horizon=0)

@@ -3,7 +3,6 @@
 import argparse
 
 from scalor import checkpoint
-from scalor.classical.evaluate import evaluate
 from scalor.classical.tracker import named
 from scalor.cli import overrides
 from scalor.cli.text import gates, table
@@ -49,7 +48,7 @@ def evaluate_classical(arguments: argparse.Namespace) -> int:
     if arguments.nll_samples:
         raise InputError(f"weights is {arguments.weights!r}: it has no likelihood, so leave --nll-samples out.")
     scene = get_preset(arguments.preset).test
-    measured = evaluate(named(arguments.weights, (scene.size, scene.size)), scene, arguments.clips)
+    measured = report.evaluate_tracker(named(arguments.weights, (scene.size, scene.size)), scene, arguments.clips)
     if arguments.json:
         print_json({"weights": arguments.weights, "clips": arguments.clips, "metrics": measured.to_dict()})
     else:

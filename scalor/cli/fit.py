@@ -83,9 +83,9 @@ def to_dict(fitted: Fitted) -> dict[str, Any]:
 
 def preparation_text(ready: Preparation) -> str:
     """Return what was measured in the video and what was chosen, as text."""
-    if isinstance(ready.prepared, scratch.Prepared):
+    if isinstance(ready.prepared, scratch.PreparedTraining):
         return choice(ready.prepared)
-    assert isinstance(ready.prepared, refine.Prepared)
+    assert isinstance(ready.prepared, refine.PreparedRefinement)
     train = ready.config.train
     refines = f"refines  {train.start} in {train.steps} steps, on {ready.prepared.frames} frames"
     return f"{survey_text(ready.prepared.views[0])}\n{refines}"
@@ -106,7 +106,7 @@ def comparison_text(compared: Comparison) -> str:
     return "\n".join([*lines, verdict])
 
 
-def choice(prepared: scratch.Prepared) -> str:
+def choice(prepared: scratch.PreparedTraining) -> str:
     """Return the measurements of the video and the chosen settings as text."""
     found, scene, model = prepared.found, prepared.config.scene, prepared.config.model
     speed = f"{found.speed:.1f} px a frame" if found.speed else "not measured"

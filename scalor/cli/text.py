@@ -7,7 +7,7 @@ from scalor.files import print_json
 
 if TYPE_CHECKING:  # not needed to print help
     from scalor.evaluation import TrackingReport, report
-    from scalor.tracking.view import VideoView
+    from scalor.tracking.video_view import VideoView
 
 
 def table(measured: "report.Report") -> str:

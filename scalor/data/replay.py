@@ -64,7 +64,7 @@ WINDOW, START, BODY = range(3)
 
 
 @dataclass(frozen=True)
-class Paths:
+class WalkerPaths:
     """All tracks, one after another and without gaps: the position of a head at every moment of its track."""
 
     place: Float[np.ndarray, "K 2"]
@@ -200,7 +200,7 @@ def data_folder() -> Path:
     return folder
 
 
-def read_paths(path: Path) -> Paths:
+def read_paths(path: Path) -> WalkerPaths:
     """Read rows of frame, id, x, y as tracks without gaps. Walkers with a single position are dropped."""
     try:
         with gzip.open(path, "rt") as file:
@@ -232,11 +232,11 @@ def read_paths(path: Path) -> Paths:
     known = walker * stretch + moment
     wanted = walker[start][whose] * stretch + full
     place = np.stack([np.interp(wanted, known, place[:, axis]) for axis in (0, 1)], 1)
-    return Paths(place, full, whose, first, count, annotated)
+    return WalkerPaths(place, full, whose, first, count, annotated)
 
 
 def windows(
-    paths: Paths, reach: int, objects: tuple[int, int], split: str
+    paths: WalkerPaths, reach: int, objects: tuple[int, int], split: str
 ) -> tuple[Int[np.ndarray, " C"], Int[np.ndarray, " C"], Int[np.ndarray, "C N"]]:
     """Find all crops with a suitable number of walkers, by place and start moment.
 
@@ -269,7 +269,7 @@ def windows(
 
 
 def _visits(
-    paths: Paths, corner: tuple[int, int], margin: float, reach: int
+    paths: WalkerPaths, corner: tuple[int, int], margin: float, reach: int
 ) -> tuple[Int[np.ndarray, " V"], Int[np.ndarray, " V"]]:
     """Return all pairs of a start moment and a walker who is in a crop within `reach` moments.
 

@@ -6,14 +6,14 @@ A system without objects is evaluated by its frames alone.
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from scalor.config import Config, SystemConfig
+from scalor.config import Config, SceneConfig, SystemConfig
 from scalor.data.clip import Clip
 from scalor.data.scenes import Scenes
 from scalor.evaluation import TrackingCounts, TrackingReport, count_tracks
@@ -156,6 +156,22 @@ def test_clips(model: Model, config: Config[SystemConfig], clips: int, batch: in
     scenes = Scenes(config.test, TEST_SEED, "test", device)
     for first in tqdm(range(0, clips, batch), disable=quiet, file=sys.stderr, unit="batch", leave=False):
         yield scenes.clips(first, min(batch, clips - first))
+
+
+class WholeClipTracker(Protocol):
+    """What tracks whole clips without a trained model, such as the classical trackers."""
+
+    def track(self, frames: object) -> Tracks:
+        """Return every object of every frame."""
+
+
+def evaluate_tracker(tracker: WholeClipTracker, scene: SceneConfig, clips: int, batch: int = 32) -> TrackingReport:
+    """Return the tracking metrics on the first `clips` clips of the test scenes, on which models are also tested."""
+    scenes, counts = Scenes(scene, TEST_SEED, "test"), TrackingCounts()
+    for first in tqdm(range(0, clips, batch), file=sys.stderr, unit="batch", leave=False):
+        clip = scenes.clips(first, min(batch, clips - first))
+        counts += count_tracks(tracker.track(clip.frames), clip.truth, scene.size)
+    return counts.report()
 
 
 class ForecastSums:

@@ -28,7 +28,7 @@ from scalor.fitting.scratch import STEPS, ScratchOptions
 from scalor.pipeline import load_for
 from scalor.settings import with_values
 from scalor.systems import config_from_dict
-from scalor.tracking.view import look_at
+from scalor.tracking.video_view import look_at
 from scalor.training.folder import write_text
 from scalor.training.loop import train
 from scalor.video import Selection, open_video
@@ -118,7 +118,7 @@ class Preparation:
     part: Selection
     """Part of the videos to learn from."""
     fps: float
-    prepared: refine.Prepared | scratch.Prepared | None
+    prepared: refine.PreparedRefinement | scratch.PreparedTraining | None
     """What was measured in the videos; None if the fit is resumed."""
 
     def train(self, quiet: bool = False) -> Fitted:
@@ -245,7 +245,9 @@ def prepare(
     chosen_device = checkpoint.pick_device(device)
     claim(folder)
     if options.scratch:
-        prepared: refine.Prepared | scratch.Prepared = _from_scratch(videos, folder, options, part, fps, change)
+        prepared: refine.PreparedRefinement | scratch.PreparedTraining = _from_scratch(
+            videos, folder, options, part, fps, change
+        )
     else:
         prepared = _refinement(videos, folder, options, part, fps, change, chosen_device)
     document = {
@@ -331,7 +333,7 @@ def _refinement(
     fps: float,
     change: Change,
     device: torch.device,
-) -> refine.Prepared:
+) -> refine.PreparedRefinement:
     """Prepare a refinement of universal weights that takes the requested minutes."""
     if options.scale is not None:
         raise InputError(
@@ -350,7 +352,7 @@ def _refinement(
 
 def _from_scratch(
     videos: Sequence[str], folder: Path, options: FitOptions, part: Selection, fps: float, change: Change
-) -> scratch.Prepared:
+) -> scratch.PreparedTraining:
     """Prepare a training from random weights, with settings chosen from measurements of the video."""
     if options.minutes is not None:
         raise InputError(f"--minutes is {options.minutes:g}: with --scratch say --steps instead.")

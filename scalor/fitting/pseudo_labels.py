@@ -23,7 +23,7 @@ from scalor.still.blobs import find_blobs, large_enough
 from scalor.still.foreground import clean_foreground
 from scalor.tracking.follow import follow
 from scalor.tracking.identity import PREDICTED_PRESENCE
-from scalor.tracking.view import Lens, VideoView
+from scalor.tracking.video_view import Lens, VideoView
 from scalor.tracks import Tracks
 from scalor.video import Video
 from scalor.video.pixels import Picture, amplify_difference

@@ -34,7 +34,7 @@ from scalor.nn.interface import Tracker
 from scalor.pipeline import load_for
 from scalor.tracking.follow import follow, lens_of, monitor_for, usual_sizes
 from scalor.tracking.identity import shape_distance
-from scalor.tracking.view import VideoView, is_universal, lens_for, look_at
+from scalor.tracking.video_view import VideoView, is_universal, lens_for, look_at
 from scalor.training.step import TrainingStep, anneals
 from scalor.video import Selection, open_video
 from scalor.video.reading import Video
@@ -74,7 +74,7 @@ class RefineOptions:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRefinement:
     """A refinement that is ready to start."""
 
     config: Config
@@ -92,7 +92,7 @@ def prepare(
     fps: float,
     device: torch.device,
     change: Callable[[Config], Config],
-) -> Prepared:
+) -> PreparedRefinement:
     """Survey and track the videos, save the training frames, and plan as many steps as the time allows.
 
     Parameters
@@ -135,7 +135,7 @@ def prepare(
         left = 60 * options.minutes * TIME_SHARE - (time.monotonic() - begun)
         config = replace(config, train=schedule(steps_in(config, left, device), config.train))
         config = change(config)  # apply the user's overrides last
-    return Prepared(config, views, len(frames.frames))
+    return PreparedRefinement(config, views, len(frames.frames))
 
 
 def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, options: RefineOptions) -> Config:

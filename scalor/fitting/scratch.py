@@ -16,7 +16,7 @@ from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.fitting.pseudo_labels import keep, save
 from scalor.still.survey import Survey
-from scalor.tracking.view import VideoView, look_at
+from scalor.tracking.video_view import VideoView, look_at
 from scalor.video import Selection, Video, open_video
 from scalor.video.resize import scaled_size
 
@@ -178,7 +178,7 @@ FOOTAGE_FILE = "footage.npz"
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTraining:
     """A training that is ready to start."""
 
     config: Config
@@ -195,7 +195,7 @@ def prepare(
     options: ScratchOptions,
     fps: float,
     change: Callable[[Config], Config],
-) -> Prepared:
+) -> PreparedTraining:
     """Survey the videos, choose the settings and save the training frames in the run folder.
 
     Parameters
@@ -225,7 +225,7 @@ def prepare(
     frames = reduce(Frames.beside, (keep(view, config) for view in strided))
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
-    return Prepared(config, found, len(frames.frames))
+    return PreparedTraining(config, found, len(frames.frames))
 
 
 def check_views(views: Sequence[VideoView]) -> None:

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.presets.recipes import density
-from scalor.presets.registry import preset
+from scalor.presets.preset_registry import preset
+from scalor.presets.shapes_and_digits import density
 
 STATION = SceneConfig(kind="replay", frame=(128, 128), objects=(2, 64), size=9.0)
 """Scenes of walkers of about 15x5 px that move along real tracks; semi-synthetic (`scalor.data.replay`)."""

@@ -16,7 +16,7 @@ from scalor.errors import InputError
 from scalor.files import Stopped, open_folder, stop_signals_raised
 from scalor.reproduce import results
 from scalor.reproduce.catalogue import Cell, Training, locate
-from scalor.reproduce.measure import measure, measure_classical
+from scalor.reproduce.experiments import measure, measure_classical
 from scalor.reproduce.results import Document, Order
 from scalor.training.loop import Job, train_together
 

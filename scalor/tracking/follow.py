@@ -26,7 +26,7 @@ from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey
 from scalor.tracking.identity import LAG, MIN_MEAN_PRESENCE, Identities, believable, merge_duplicates
 from scalor.tracking.sharpening import Sharpener
-from scalor.tracking.view import Lens, VideoView, is_universal, lens_for
+from scalor.tracking.video_view import Lens, VideoView, is_universal, lens_for
 from scalor.tracks import Tracks
 from scalor.video.pixels import Picture
 from scalor.video.resize import resize, scaled_size

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from scalor import kernels
 from scalor.baselines.sqair import SQAIR, SQAIRConfig
 from scalor.baselines.sqair.sampling import ModeSampler, NoiseSampler, has_room, samplers_of, stopping_log_prob
-from scalor.baselines.sqair.state import Candidates, ObjectState
+from scalor.baselines.sqair.state import Candidates, SQAIRState
 from scalor.config import Config, SceneConfig, TrainConfig
 from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
@@ -74,7 +74,7 @@ def bound(model: SQAIR, frames: Tensor, noise: Noise | None = None) -> Bound:
     return model.bound(Observation(frames), noise or noise_for(model, frames), NOW)
 
 
-def scenes_of(model: SQAIR, frames: Tensor, seed: int = 0) -> list[ObjectState]:
+def scenes_of(model: SQAIR, frames: Tensor, seed: int = 0) -> list[SQAIRState]:
     draws = samplers_of(noise_for(model, frames, seed), frames.shape[1], model.config.particles)
     with torch.no_grad():
         return model.explain(frames, draws, model.config.particles).scenes
@@ -172,7 +172,7 @@ def test_objects_that_stay_move_up_with_all_that_is_theirs() -> None:
     model = tiny_model()
     latents, hidden = model.config.latents, model.config.hidden_dim
     mark = torch.arange(3.0)[None, :, None]
-    scene = ObjectState(
+    scene = SQAIRState(
         latent=mark.expand(1, 3, latents),
         present=torch.ones(1, 3, 1),
         presence=torch.ones(1, 3, 1),

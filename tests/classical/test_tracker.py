@@ -10,11 +10,11 @@ import torch
 
 from scalor import InputError
 from scalor.classical.detectors import DETECTORS, trackpy_tracks
-from scalor.classical.evaluate import evaluate
 from scalor.classical.tracker import LINKER_SETTINGS, ClassicalTracker, named
 from scalor.config import SceneConfig
 from scalor.data.scenes import Scenes
 from scalor.evaluation import evaluate_tracks
+from scalor.evaluation.report import evaluate_tracker
 from scalor.tracks import Tracks, join_tracks
 
 RED, GREEN = (1.0, 0.1, 0.1), (0.1, 1.0, 0.1)
@@ -146,7 +146,7 @@ def test_a_stream_gives_what_tracking_gives(way: str) -> None:
 
 def test_clean_scenes_are_tracked_well_and_measured_like_any_model() -> None:
     scene = SceneConfig(frame=(64, 64), objects=(8, 11), size=12.0)
-    colour, foreground = (evaluate(ClassicalTracker((12, 12), way), scene, 4) for way in BLIND)
+    colour, foreground = (evaluate_tracker(ClassicalTracker((12, 12), way), scene, 4) for way in BLIND)
     assert colour.clips == 4
     assert colour.strict.mota > 0.95
     assert foreground.strict.mota < colour.strict.mota

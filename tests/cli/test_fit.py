@@ -11,7 +11,7 @@ from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.fitting.fit import name_of
 from scalor.fitting.refine import LabelFreeScore
-from scalor.tracking.view import VideoView
+from scalor.tracking.video_view import VideoView
 
 from .conftest import Say
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scalor.camera import CameraCheck
-from scalor.tracking.view import VideoView
+from scalor.tracking.video_view import VideoView
 from scalor.video import Video, open_video
 from scalor.visual.strips import RED
 

@@ -16,7 +16,7 @@ from scalor.fitting import pseudo_labels
 from scalor.fitting.pseudo_labels import Row, columns_of, keep, keep_and_label, labels_of, stretches_of
 from scalor.fitting.scratch import ScratchOptions, choose
 from scalor.still.still_background import StillBackground
-from scalor.tracking.view import VideoView, look_at
+from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks
 from scalor.video import Video, open_video
 from tests.still.films import walking_boxes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from scalor.fitting.refine import LabelFreeScore, label_free_score
-from scalor.tracking.view import VideoView, look_at
+from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks
 from scalor.video import open_video
 

@@ -22,7 +22,7 @@ from scalor.fitting.scratch import (
 )
 from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey, survey
-from scalor.tracking.view import look_at
+from scalor.tracking.video_view import look_at
 from scalor.training.guards import FIRST_WARNING_STEP, warnings
 from scalor.video import open_video
 from tests.still.films import walking_boxes

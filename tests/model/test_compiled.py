@@ -15,7 +15,7 @@ from scalor import SCALOR
 from scalor.baselines.sqair import SQAIR, SQAIRConfig
 from scalor.baselines.sqair.objective import InferenceStep
 from scalor.baselines.sqair.sampling import NoiseSampler, samplers_of
-from scalor.baselines.sqair.state import DiscoveryPrior, EncodedFrame, ObjectState
+from scalor.baselines.sqair.state import DiscoveryPrior, EncodedFrame, SQAIRState
 from scalor.data.observation import Observation
 from scalor.model.compiled import CompiledStep, follow_frames
 from scalor.model.image_encoder import EncoderMemory
@@ -209,7 +209,7 @@ if __name__ == "__main__":
     compile_and_compare()
 
 
-Records = tuple[SceneState, EncoderMemory] | ObjectState | Sighting
+Records = tuple[SceneState, EncoderMemory] | SQAIRState | Sighting
 
 
 def records() -> dict[str, Records]:

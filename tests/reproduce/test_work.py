@@ -17,7 +17,7 @@ from torch import Tensor
 from scalor import InputError, checkpoint
 from scalor.files import Stopped
 from scalor.presets import PRESETS, get_preset
-from scalor.reproduce import catalogue, measure
+from scalor.reproduce import catalogue, experiments
 from scalor.reproduce.catalogue import choose, locate
 from scalor.reproduce.work import work
 from scalor.systems import config_from_dict
@@ -33,8 +33,8 @@ def small_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shrink_presets(monkeypatch)
     write_digits(tmp_path)
     monkeypatch.setenv("SCALOR_MNIST", str(tmp_path))
-    monkeypatch.setattr(measure, "OBJECTS", (1, 2))
-    monkeypatch.setattr(measure, "TIMED_FRAMES", 4)
+    monkeypatch.setattr(experiments, "OBJECTS", (1, 2))
+    monkeypatch.setattr(experiments, "TIMED_FRAMES", 4)
     monkeypatch.setattr(catalogue, "CURVE_POINTS", 2)
 
 
@@ -280,7 +280,7 @@ def test_a_stop_in_a_measurement_keeps_what_was_measured(
         os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setitem(measure.MEASURES, "likelihood", stop)
+        patch.setitem(experiments.MEASURES, "likelihood", stop)
         with pytest.raises(Stopped):
             work(cells, order(tmp_path))
     outcome = work(cells, order(tmp_path))

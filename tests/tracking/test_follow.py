@@ -16,7 +16,7 @@ from scalor.outputs import ResultFolder
 from scalor.pipeline import track_video
 from scalor.still.still_background import StillBackground
 from scalor.tracking.follow import PostProcessor, follow
-from scalor.tracking.view import Lens, look_at
+from scalor.tracking.video_view import Lens, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import Selection, open_video
 from tests.video.clips import movie

@@ -7,9 +7,8 @@ importance-weighted bound of k particles, with VIMCO for the discrete choices of
 depend on another object run for all objects, clips and particles at once; rendering and the likelihood run for all
 frames at once.
 
-The files in reading order: `config` (settings), `state` (records), `sampling`, `appearance` (boxes and glimpses),
-`propagation`, `discovery`, `step` (one time step), `vimco` (the bound and its gradient), `objective` (whole videos, for
-training), `model` (use).
+The files in reading order: `config` (settings), `state` (records), `sampling`, `networks` (boxes and glimpses,
+propagation, discovery), `time_step`, `objective` (whole videos: the bound and its gradient), `sqair` (use).
 
 Differences from the publication, with the reasons:
 
@@ -38,6 +37,6 @@ D steps of discovery, L latents, P glimpse side. A box is (x, y, w, h): centre a
 """
 
 from scalor.baselines.sqair.config import SQAIRConfig
-from scalor.baselines.sqair.model import SQAIR
+from scalor.baselines.sqair.sqair import SQAIR
 
 __all__ = ["SQAIR", "SQAIRConfig"]

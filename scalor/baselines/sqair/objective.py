@@ -1,5 +1,14 @@
-"""Inference on whole videos and the objective of training: the importance-weighted bound with VIMCO's gradient."""
+"""Inference on whole videos and the objective of training: the importance-weighted bound with VIMCO's gradient.
 
+k particles are drawn from the posterior q; w = p(x, z) / q(z | x) is the weight of a particle. The bound is
+log((w_1 + ... + w_k) / k) (Burda et al. 2016). Continuous latents are reparameterised. A discrete choice has no such
+gradient: its log probability is multiplied by a reward, the bound minus an estimate of the bound without this particle.
+The estimate comes from the other particles (Mnih and Rezende 2016).
+
+Letters: B clips, k particles.
+"""
+
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import NamedTuple
@@ -9,9 +18,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scalor.baselines.sqair.sampling import NoiseSampler, Sampler, samplers_of
-from scalor.baselines.sqair.state import Costs, DiscoveryPrior, EncodedFrame, ObjectState, StepResult
-from scalor.baselines.sqair.step import TimeStep
-from scalor.baselines.sqair.vimco import vimco_surrogate
+from scalor.baselines.sqair.state import Costs, DiscoveryPrior, EncodedFrame, SQAIRState, StepResult
+from scalor.baselines.sqair.time_step import TimeStep
 from scalor.data.clip import Truth
 from scalor.data.observation import Observation
 from scalor.kernels import paste
@@ -20,14 +28,45 @@ from scalor.nn.distributions import FrameNoise, Noise
 from scalor.nn.interface import Annealed, Bound, BoundFunction
 
 
-class Inference(NamedTuple):
+def importance_weighted_bound(log_weights: Float[Tensor, "B k"]) -> Float[Tensor, " B"]:
+    """Return the log of the mean weight.
+
+    Its expectation is at most log p(x), and approaches it as the number of particles grows.
+    """
+    return log_weights.logsumexp(1) - math.log(log_weights.shape[1])
+
+
+def vimco_surrogate(log_weights: Float[Tensor, "B k"], log_choices: Float[Tensor, "B k"]) -> Float[Tensor, " B"]:
+    """Return an objective whose value is the bound and whose gradient is VIMCO's.
+
+    The gradient is an unbiased estimate of that of the expected bound. `log_choices` is the log probability of all
+    discrete choices of a particle under q.
+    """
+    bound = importance_weighted_bound(log_weights)
+    with torch.no_grad():
+        reward = bound[:, None] - bound_without(log_weights)
+    return bound + (reward * (log_choices - log_choices.detach())).sum(1)
+
+
+def bound_without(log_weights: Float[Tensor, "B k"]) -> Float[Tensor, "B k"]:
+    """Return, for each particle, the bound with its weight replaced by the geometric mean of the other weights."""
+    particles = log_weights.shape[1]
+    assert particles > 1, "one particle has no others to compare it with"
+    itself = torch.eye(particles, dtype=torch.bool, device=log_weights.device)
+    everyone = log_weights[:, None].expand(-1, particles, -1)  # [B, k, k]: one row for each particle left out
+    stand_in = everyone.masked_fill(itself, 0).sum(2) / (particles - 1)
+    replaced = torch.where(itself, stand_in[..., None], everyone)
+    return replaced.logsumexp(2) - math.log(particles)
+
+
+class ParticleInference(NamedTuple):
     """Result of inference on whole videos."""
 
     log_weights: Float[Tensor, "B k"]
     """Log importance weight of each particle: log p(x, z) - log q(z | x), nats."""
     log_choices: Float[Tensor, "B k"]
     """Log probability of each particle's choices of presence under the posterior."""
-    scenes: list[ObjectState]
+    scenes: list[SQAIRState]
     """State after each frame."""
     numbers: dict[str, Float[Tensor, " B"]]
     """Metrics per clip, as means over particles: terms of the bound (nats), objects per frame, squared error."""
@@ -51,7 +90,7 @@ class Objective(TimeStep):
         cut_gradients: bool = False,
         clip_object: float = 0.0,
         infer: Callable[..., StepResult] | None = None,
-    ) -> Inference:
+    ) -> ParticleInference:
         """Infer the latents frame by frame, then render all frames and compute their likelihood at once.
 
         Parameters
@@ -83,14 +122,14 @@ class Objective(TimeStep):
             "squared_error": error / video[0].numel(),
         }
         shape = (clips, particles)
-        return Inference(
+        return ParticleInference(
             (log_likelihood - torch.stack(costs).sum(0)).view(shape),
             torch.stack([one.log_choices for one in seen]).sum(0).view(shape),
             [one.scene for one in seen],
             {name: number.detach().view(shape).mean(1) for name, number in numbers.items()},
         )
 
-    def paint(self, scenes: list[ObjectState]) -> Float[Tensor, "T R 3 H W"]:
+    def paint(self, scenes: list[SQAIRState]) -> Float[Tensor, "T R 3 H W"]:
         """Render the scenes: the sum of all glimpses, each pasted into its box."""
         latent, present = (torch.cat([getattr(scene, name) for scene in scenes]) for name in ("latent", "present"))
         glimpses = self.appearance.draw(latent[..., 4:]) * present[..., None, None]
@@ -140,7 +179,7 @@ class Objective(TimeStep):
             weights = compiled.weights()
 
             def infer(
-                scene: ObjectState, view: EncodedFrame, sampler: Sampler, discovery_prior: DiscoveryPrior
+                scene: SQAIRState, view: EncodedFrame, sampler: Sampler, discovery_prior: DiscoveryPrior
             ) -> StepResult:
                 assert isinstance(sampler, NoiseSampler)
                 normals, uniforms = sampler.noise.normals, sampler.noise.uniforms
@@ -169,7 +208,7 @@ class InferenceStep(nn.Module):
         return {p for part in parts for p in part.parameters()} - {*model.appearance.decoder.parameters()}
 
     def forward(
-        self, scene: ObjectState, view: EncodedFrame, normals: Tensor, uniforms: Tensor, discovery_prior: DiscoveryPrior
+        self, scene: SQAIRState, view: EncodedFrame, normals: Tensor, uniforms: Tensor, discovery_prior: DiscoveryPrior
     ) -> StepResult:
         """Infer one frame, and copy its objects into memory of their own (see `owned`)."""
         return owned(self.model.infer(scene, view, NoiseSampler(FrameNoise(normals, uniforms)), discovery_prior))
@@ -180,5 +219,5 @@ def owned(seen: StepResult) -> StepResult:
 
     Torch 2.11 sometimes returns a garbage shape where the result of a compiled function is a view of an inner tensor.
     """
-    scene = ObjectState(*(getattr(seen.scene, field.name).clone() for field in fields(seen.scene)))
+    scene = SQAIRState(*(getattr(seen.scene, field.name).clone() for field in fields(seen.scene)))
     return StepResult(scene, seen.log_choices, seen.costs)

@@ -11,7 +11,7 @@ from scalor.nn.gradients import even
 
 
 @dataclass(frozen=True)
-class ObjectState:
+class SQAIRState:
     """State of the objects, carried between frames. Occupied slots come before empty ones."""
 
     latent: Float[Tensor, "R N L"]
@@ -31,11 +31,11 @@ class ObjectState:
     next_id: Int[Tensor, " R"]
     """Identity of the next object to be discovered."""
 
-    def detach(self) -> "ObjectState":
+    def detach(self) -> "SQAIRState":
         """Return the same objects without their history, so that no gradient flows to earlier frames."""
-        return ObjectState(*(getattr(self, field.name).detach() for field in fields(self)))
+        return SQAIRState(*(getattr(self, field.name).detach() for field in fields(self)))
 
-    def evened(self, times: float) -> "ObjectState":
+    def evened(self, times: float) -> "SQAIRState":
         """Return the same scene; in the backward pass, clip the gradients of its latents.
 
         An object's gradient is limited to `times` the geometric mean over all objects (see `even`); 0 turns this off.
@@ -92,7 +92,7 @@ class Costs(NamedTuple):
 class StepResult(NamedTuple):
     """Result of one inference step."""
 
-    scene: ObjectState
+    scene: SQAIRState
     """State after the frame."""
     log_choices: Float[Tensor, " R"]
     """Log probability of the choices of presence under the posterior."""

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from scalor import checkpoint
-from scalor.classical import evaluate as classical
 from scalor.classical.tracker import ClassicalTracker
 from scalor.config import Config
 from scalor.data.scenes import Scenes
@@ -52,7 +51,7 @@ def measure_classical(cell: Cell, order: Order) -> Document:
     scene = cell.config.test
     tracker = ClassicalTracker((scene.size, scene.size), cell.setting.detect)
     start = time.monotonic()
-    tracking = classical.evaluate(tracker, scene, order.clips)
+    tracking = report.evaluate_tracker(tracker, scene, order.clips)
     seconds = time.monotonic() - start
     return document(cell, order, {"metrics": {**tracking.to_dict(), "mse": None}}, None, seconds)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.presets.registry import preset
+from scalor.presets.preset_registry import preset
 
 
 @preset

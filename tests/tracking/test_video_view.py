@@ -13,7 +13,7 @@ from scalor.config import ModelConfig, SceneConfig
 from scalor.errors import InputError
 from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey
-from scalor.tracking.view import (
+from scalor.tracking.video_view import (
     MAX_ASPECT,
     MAX_PIXELS,
     MIN_SIDE,

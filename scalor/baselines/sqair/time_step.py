@@ -4,12 +4,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scalor.baselines.sqair.appearance import Appearance
 from scalor.baselines.sqair.config import SQAIRConfig
-from scalor.baselines.sqair.discovery import Discovery
-from scalor.baselines.sqair.propagation import Propagation, Transition, each_slot
+from scalor.baselines.sqair.networks import (
+    GlimpseNetworks,
+    SequentialDiscovery,
+    SequentialPropagation,
+    Transition,
+    each_slot,
+)
 from scalor.baselines.sqair.sampling import Sampler, has_room, stopping_log_prob
-from scalor.baselines.sqair.state import Candidates, Costs, DiscoveryPrior, EncodedFrame, ObjectState, StepResult
+from scalor.baselines.sqair.state import Candidates, Costs, DiscoveryPrior, EncodedFrame, SQAIRState, StepResult
 from scalor.model.image_encoder import shrinking_stack
 from scalor.nn.distributions import Normal, log_prob_bernoulli, logit
 from scalor.nn.interface import Tracker
@@ -27,12 +31,12 @@ class TimeStep(Tracker):
         cells = (config.frame[0] // patch) * (config.frame[1] // patch)
         self.features = shrinking_stack(3, channels, (patch, patch))
         self.encoder = nn.Sequential(nn.Linear(channels[-1] * cells, config.hidden_dim), nn.ELU())
-        self.appearance = Appearance(config)
-        self.propagation = Propagation(config)
-        self.discovery = Discovery(config)
+        self.appearance = GlimpseNetworks(config)
+        self.propagation = SequentialPropagation(config)
+        self.discovery = SequentialDiscovery(config)
         self.transition = Transition(config)
 
-    def start(self, rows: int, like: Tensor) -> ObjectState:
+    def start(self, rows: int, like: Tensor) -> SQAIRState:
         """Return the state before the first frame, which has no slots."""
 
         def none(width: int) -> Tensor:
@@ -41,7 +45,7 @@ class TimeStep(Tracker):
         hidden = self.config.hidden_dim
         ids = torch.zeros(rows, 0, dtype=torch.int64, device=like.device)
         next_id = torch.zeros(rows, dtype=torch.int64, device=like.device)
-        return ObjectState(
+        return SQAIRState(
             none(self.config.latents), none(1), none(1), none(hidden), none(hidden), none(1), ids, next_id
         )
 
@@ -52,7 +56,7 @@ class TimeStep(Tracker):
         return [EncodedFrame(*view) for view in zip(images, codes, strict=True)]
 
     def infer(
-        self, scene: ObjectState, view: EncodedFrame, sampler: Sampler, discovery_prior: DiscoveryPrior | None = None
+        self, scene: SQAIRState, view: EncodedFrame, sampler: Sampler, discovery_prior: DiscoveryPrior | None = None
     ) -> StepResult:
         """Run one step of inference: propagate, then discover. A scene without slots is that before the first frame."""
         discovery_prior = discovery_prior or DiscoveryPrior(self.config.first_discovery)
@@ -76,7 +80,7 @@ class TimeStep(Tracker):
         )
         return StepResult(self.pack(scene, kept, tracker, memory, new), log_q + stop_q, costs)
 
-    def imagine(self, scene: ObjectState, sampler: Sampler, discovery_rate: float) -> ObjectState:
+    def imagine(self, scene: SQAIRState, sampler: Sampler, discovery_rate: float) -> SQAIRState:
         """Run one step of generation from the prior.
 
         `discovery_rate` is the probability of one more object, at each of the steps of discovery.
@@ -92,9 +96,7 @@ class TimeStep(Tracker):
         new = Candidates(chance, going, born, sampler.normal(born))
         return self.pack(scene, kept, scene.tracker, memory, new)
 
-    def pack(
-        self, scene: ObjectState, kept: Candidates, tracker: Tensor, memory: Tensor, new: Candidates
-    ) -> ObjectState:
+    def pack(self, scene: SQAIRState, kept: Candidates, tracker: Tensor, memory: Tensor, new: Candidates) -> SQAIRState:
         """Pack propagated and then discovered objects into the first slots, in order; empty slots come last."""
         blank = tracker.new_zeros(*new.taken.shape[:2], tracker.shape[-1])
         taken = torch.cat([kept.taken, new.taken], 1)
@@ -113,9 +115,9 @@ class TimeStep(Tracker):
         packed = torch.cat(columns, -1).gather(1, order[..., None].expand(-1, -1, sum(widths)))
         next_id = scene.next_id + new.taken.sum((1, 2)).long()
         after: list[Tensor] = [*packed.split(widths, -1), ids.gather(1, order), next_id]
-        return ObjectState(*after)
+        return SQAIRState(*after)
 
-    def nothing(self, scene: ObjectState) -> Candidates:
+    def nothing(self, scene: SQAIRState) -> Candidates:
         """Return the result of propagation in the first frame, which has no objects to propagate."""
         return Candidates(scene.present, scene.present, Normal(scene.latent, scene.latent), scene.latent)
 

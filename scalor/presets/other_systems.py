@@ -8,8 +8,8 @@ from scalor.baselines.sqair import SQAIRConfig
 from scalor.baselines.vae import VAEConfig
 from scalor.baselines.vrnn import VRNNConfig
 from scalor.config import Config, TrainConfig
-from scalor.presets.recipes import USUAL_PRESENCE_PRIOR
-from scalor.presets.registry import PRESETS, preset
+from scalor.presets.preset_registry import PRESETS, preset
+from scalor.presets.shapes_and_digits import USUAL_PRESENCE_PRIOR
 
 BASELINE_PRESETS = (
     *("shapes-tiny", "shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-background"),

@@ -6,10 +6,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from scalor.baselines.sqair.objective import Objective
+from scalor.baselines.sqair.objective import Objective, importance_weighted_bound
 from scalor.baselines.sqair.sampling import ModeSampler, samplers_of
-from scalor.baselines.sqair.state import DiscoveryPrior, ObjectState
-from scalor.baselines.sqair.vimco import importance_weighted_bound
+from scalor.baselines.sqair.state import DiscoveryPrior, SQAIRState
 from scalor.data.observation import Observation, check_frames, check_image
 from scalor.errors import InputError, require
 from scalor.kernels import paste
@@ -131,17 +130,17 @@ class SQAIR(Objective):
     def watch(self, images: Iterable[Tensor], masks: bool) -> Iterator[Sighting]:
         """Yield the most likely objects under the posterior, one frame [B, 3, H, W] at a time."""
 
-        def start(frame: Observation) -> ObjectState:
+        def start(frame: Observation) -> SQAIRState:
             return self.start(len(frame), frame.image)
 
-        def see(scene: ObjectState, frame: Observation) -> tuple[ObjectState, Sighting]:
+        def see(scene: SQAIRState, frame: Observation) -> tuple[SQAIRState, Sighting]:
             (view,) = self.encode(frame.image[None], particles=1)
             scene = self.infer(scene, view, ModeSampler()).scene
             return scene, self.sight(scene, masks)
 
         return (sighting for _, sighting in follow_frames(start, see, map(Observation, images)))
 
-    def sight(self, scene: ObjectState, masks: bool = False) -> Sighting:
+    def sight(self, scene: SQAIRState, masks: bool = False) -> Sighting:
         """Return the sighting of a scene.
 
         A box encloses the pixels that are more than half as bright as the object's brightest pixel.
@@ -171,7 +170,7 @@ class SQAIR(Objective):
         mine = brightest == torch.arange(where.shape[1], device=where.device)[:, None, None]
         return mine & (drawn > 0.5)
 
-    def pictures(self, scene: ObjectState) -> Float[Tensor, "B N 3 P P"]:
+    def pictures(self, scene: SQAIRState) -> Float[Tensor, "B N 3 P P"]:
         """Return the glimpse of every slot; black where the slot is empty."""
         return self.appearance.draw(scene.latent[..., 4:]) * scene.present[..., None, None]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from scalor.baselines.sqair.vimco import bound_without, importance_weighted_bound, vimco_surrogate
+from scalor.baselines.sqair.objective import bound_without, importance_weighted_bound, vimco_surrogate
 from scalor.nn.distributions import Normal, log_prob_bernoulli
 
 
