@@ -96,8 +96,12 @@ class Tracks:
             object.__setattr__(self, "box", self.box.astype(float))
         rows = len(self.id)
         for name in ROWS:
-            assert len(getattr(self, name)) == rows, (name, rows)
-        assert self.box.shape == (rows, 4), self.box.shape
+            if len(getattr(self, name)) != rows:
+                raise InputError(
+                    f"tracks have {rows} ids and {len(getattr(self, name))} of {name}: give one each a row."
+                )
+        if self.box.shape != (rows, 4):
+            raise InputError(f"box has shape {list(self.box.shape)}: give x0, y0, x1, y1 for each row, [{rows}, 4].")
 
     def __len__(self) -> int:
         return len(self.id)

@@ -1,22 +1,25 @@
-"""One thread per test process, and the shapes that most of the package promises are checked as tests run."""
+"""One thread per test process, and the shapes that the package promises are checked as tests run."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
-from jaxtyping import install_import_hook
 
-# The compiler cannot see through the checker. So not on a GPU, where the time step is compiled, and not for
-# `scalor.kernels`, whose functions are compiled in their own tests.
+PACKAGE = Path(__file__).parent.parent / "scalor"
+CHECKED = sorted(
+    f"scalor.{path.stem}"
+    for path in (*PACKAGE.glob("*.py"), *(init.parent for init in PACKAGE.glob("*/__init__.py")))
+    if path.stem not in ("__init__", "__main__", "kernels")
+)
+"""All of the package but the kernels: Triton compiles their source, and could not read that of a wrapper."""
+
+# Not on a GPU, where the time step is compiled with all that it calls.
 if find_spec("beartype") is not None and not torch.cuda.is_available():
-    import tests.model.checking  # noqa: F401 (the hook finds the checker by name)
+    from tests.checking import check_shapes  # before anything of the package is imported
 
-    packages = [
-        f"scalor.{name}" for name in ("model", "nn", "still", "video", "tracking", "camera", "data.observation")
-    ]
-    packages += ["scalor.baselines.vrnn", "scalor.baselines.vae", "scalor.baselines.whole_frames"]
-    install_import_hook(packages, "tests.model.checking.checked")
+    check_shapes(CHECKED)
 torch.set_num_threads(1)
 
 

@@ -173,7 +173,7 @@ def test_the_checks_find_what_they_look_for(tmp_path: Path) -> None:
 
 def test_the_python_of_the_health_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "health.md").read_text(), re.S)
-    foreground, empty = np.zeros((144, 192), np.bool_), np.zeros(0)
-    nothing = Tracks(empty, empty, empty, np.zeros((0, 4)), empty, empty, (576, 768))
+    foreground, empty = np.zeros((144, 192), np.bool_), np.zeros(0, int)
+    nothing = Tracks(empty, empty, empty, np.zeros((0, 4)), np.zeros(0), empty.astype(bool), (576, 768))
     exec(code, {"frames": [(foreground, nothing)] * 795})
     assert capsys.readouterr().out.startswith("health: ")

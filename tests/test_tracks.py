@@ -117,8 +117,10 @@ def test_the_centre_is_the_middle_of_the_box() -> None:
 
 def test_columns_of_different_lengths_are_no_tracks() -> None:
     for name in ROWS:
-        with pytest.raises(AssertionError):
+        with pytest.raises(InputError, match=r"tracks have [34] ids and [34] of \w+: give one each a row\."):
             replace(tracks(), **{name: getattr(tracks(), name)[:-1]})
+    with pytest.raises(InputError, match=r"box has shape \[4, 3\]: give x0, y0, x1, y1 for each row, \[4, 4\]\."):
+        replace(tracks(), box=tracks().box[:, :3])
 
 
 def test_rows_are_objects_in_a_frame() -> None:

@@ -34,6 +34,9 @@ GHOST = 0.7
 object has left in the background."""
 
 Boxes = Float[np.ndarray, "N 4"]
+Expected = Float[np.ndarray, "E 4"]
+Small = Float[np.ndarray, "3 h w"]
+"""A downsampled picture."""
 
 
 class MotionDetector:
@@ -59,14 +62,14 @@ class MotionDetector:
         self.background = RunningBackground() if background is None else background
         self._empty: tuple[UInt8[np.ndarray, ...], Picture] | None = None
 
-    def __call__(self, picture: Picture, expected: Boxes) -> Detections:
+    def __call__(self, picture: Picture, expected: Expected) -> Detections:
         """Detect the objects of the next frame. `expected` are the predicted boxes of the known objects."""
         small = downsample(picture, self.coarse)
         labels = self.blobs(small, self._behind(picture, small))
         box, blob = apart(labels, expected / self.coarse, self.size)
         return Detections(box * self.coarse, means(small, labels)[blob])
 
-    def _behind(self, picture: Picture, small: Picture) -> Picture:
+    def _behind(self, picture: Picture, small: Small) -> Small:
         """Return the downsampled background of a picture, given the picture itself and downsampled."""
         if isinstance(self.background, RunningBackground):
             return self.background.at((small * 255).astype(np.uint8)).astype(np.float32) / 255
@@ -100,7 +103,7 @@ def whole(labels: Labels, size: tuple[float, float]) -> Labels:
     return joined
 
 
-def apart(labels: Labels, expected: Boxes, size: tuple[float, float]) -> tuple[Boxes, np.ndarray]:
+def apart(labels: Labels, expected: Expected, size: tuple[float, float]) -> tuple[Boxes, np.ndarray]:
     """Return one box per object, and the index of its blob.
 
     A blob that is too large for one object and contains several expected boxes is split into these. Any other blob that
@@ -120,7 +123,7 @@ def apart(labels: Labels, expected: Boxes, size: tuple[float, float]) -> tuple[B
     return np.concatenate([np.zeros((0, 4)), *result]), np.array(source, dtype=int)
 
 
-def within(expected: Boxes, blob: Float[np.ndarray, " 4"], size: tuple[float, float]) -> Boxes:
+def within(expected: Expected, blob: Float[np.ndarray, " 4"], size: tuple[float, float]) -> Boxes:
     """Return the expected boxes centred in a blob, shrunk and moved into it. Of two at one place, keep the first."""
     middle = (expected[:, :2] + expected[:, 2:]) / 2
     chosen: list[int] = []

@@ -71,7 +71,7 @@ def overlay(
             picture = picture.copy()
             for row in np.flatnonzero(tracks.frame == first + number):
                 inside = tracks.masks[row]
-                picture[inside] = tinted(picture[inside], colors_of(tracks.id[row]))
+                picture[inside] = tinted(picture[inside], colors_of(tracks.id[[row]]))
         pictures[number] = draw_tracks(picture, tracks, first + number, scale=scale, trails=trails, labels=labels)
     return pictures
 

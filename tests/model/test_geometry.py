@@ -2,12 +2,11 @@
 
 import pytest
 import torch
-from jaxtyping import TypeCheckError
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from scalor.kernels import paste
-from scalor.model.geometry import corners, size_within, tight_box, touches_frame
+from scalor.model.geometry import corners, tight_box, touches_frame
 
 
 def boxes(clips: int, count: int, frame: tuple[int, int], seed: int) -> Tensor:
@@ -95,9 +94,3 @@ def test_a_box_that_draws_touches_the_frame() -> None:
     where = boxes(1, 200, (16, 16), seed=2)
     drawn = paste(torch.ones(200, 1, 1, 8, 8, dtype=torch.float64), where[0][:, None], (16, 16)).amax((1, 2, 3))
     assert touches_frame(where[0], (16, 16))[drawn > 0.5].all()
-
-
-def test_wrong_shapes_are_caught_while_the_tests_run() -> None:
-    """The import hook of `tests/conftest.py` is alive."""
-    with pytest.raises(TypeCheckError):
-        size_within(torch.rand(2, 5, 3), torch.rand(2), 0.5)

@@ -41,7 +41,7 @@ def test_a_label_frame_shows_each_object_in_its_colour_on_black() -> None:
     assert frame.tracks.masks is not None
     assert (picture[~frame.tracks.masks.any(axis=0)] == 0).all()
     for number, mask in zip(frame.tracks.id, frame.tracks.masks, strict=True):
-        assert (picture[mask] == colors_of(number)).all()
+        assert (picture[mask] == colors_of(np.array(number))).all()
         assert (frame.labels[mask] == number).all()
 
 
