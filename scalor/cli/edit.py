@@ -8,7 +8,7 @@ from scalor.cli.text import print_result
 
 if TYPE_CHECKING:
     from scalor.cli.parser import Commands, Parser
-    from scalor.edits import Step
+    from scalor.edits import EditedFolder, Step
 
 
 def add_edit(commands: "Commands") -> None:
@@ -103,7 +103,14 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
             document = {"entry": {**step_to_dict(entry.step), "when": entry.when}, "edits": len(folder.edits)}
             in_effect = _count(len(folder.edits), "edit")
             text = f"{describe(entry.step)}; {in_effect} in effect, see {folder.folder}/report.html"
+            text += films_note(folder)
     return print_result(document, arguments.json, text)
+
+
+def films_note(folder: "EditedFolder") -> str:
+    """Return a line that says how to draw the films again, if they lag behind the edits."""
+    films = " and ".join(folder.stale_films)
+    return f"\nids as tracked are still in {films}: `scalor edit {folder.folder} render` draws anew" if films else ""
 
 
 def _count(number: int, what: str) -> str:

@@ -22,7 +22,12 @@ def add_measure(commands: "Commands") -> None:
     )
     measure.add_argument("folder", help="folder that `scalor track` wrote; its edits count")
     add_scale(measure)
-    measure.add_argument("--zones", default=None, metavar="FILE", help="JSON file of zones and lines, in pixels")
+    measure.add_argument(
+        "--zones",
+        default=None,
+        metavar="FILE",
+        help="JSON file of zones and lines, in pixels (default: those drawn in `scalor view`)",
+    )
     measure.add_argument(
         "--anchor", choices=("centre", "bottom"), default="centre", help="point of the box that is its position"
     )
@@ -56,7 +61,7 @@ def add_scale(sub: "Parser") -> None:
         type=number,
         default=None,
         metavar="MM",
-        help="millimetres that a pixel shows (none given: lengths in pixels)",
+        help="millimetres that a pixel shows (default: the known length drawn in `scalor view`; without one, pixels)",
     )
     sub.add_argument(
         "--known-length",
@@ -71,12 +76,12 @@ def add_scale(sub: "Parser") -> None:
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
     """Measure the tracks and print the most important measures."""
     from scalor.edits import EditedFolder
-    from scalor.measures import measure, read_regions
+    from scalor.measures import drawings, drawn_regions, measure, read_regions
     from scalor.measures.measurements import OTHERS, TABLES
 
-    calibration = calibration_of(arguments)
-    regions = None if arguments.zones is None else read_regions(arguments.zones)
     folder = EditedFolder(arguments.folder)
+    calibration = calibration_of(arguments)
+    regions = drawn_regions(arguments.folder) if arguments.zones is None else read_regions(arguments.zones)
     measured = measure(
         folder.tracks,
         calibration,
@@ -99,23 +104,30 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         "measured on": today(),
     }
     written = measured.save(arguments.out, folder.scene(arguments.video), facts)
+    drawn = []
+    if arguments.zones is None and regions is not None:
+        drawn.append(f"zones and lines are those of {folder.folder / drawings.ZONES_FILE}")
+    if arguments.mm_per_pixel is None and arguments.known_length is None and calibration.mm_per_pixel is not None:
+        drawn.append(f"a pixel shows {calibration.mm_per_pixel:.4g} mm, by {folder.folder / drawings.SCALE_FILE}")
     document = {
         "tracks": len(measured.per_track),
         "unit": measured.samples.unit,
+        "mm_per_pixel": calibration.mm_per_pixel,
         "mean_speed": mean_speed(measured),
         "line_counts": measured.line_counts.to_dict("records"),
         "zones": zone_totals(measured),
         "files": [str(written / name) for name in (*TABLES, *OTHERS) if (written / name).exists()],
     }
-    return print_result(document, arguments.json, "\n".join([*lines_of(measured), f"see {written}/"]))
+    return print_result(document, arguments.json, "\n".join([*lines_of(measured), *drawn, f"see {written}/"]))
 
 
 def calibration_of(arguments: argparse.Namespace) -> "Calibration":
-    """Return the calibration that the options give."""
-    from scalor.measures import Calibration
+    """Return the calibration that the options give, or the one that was drawn in `scalor view`."""
+    from scalor.measures import Calibration, drawn_calibration
 
     if arguments.known_length is None:
-        return Calibration(arguments.mm_per_pixel)
+        given = None if arguments.mm_per_pixel is None else Calibration(arguments.mm_per_pixel)
+        return given or drawn_calibration(arguments.folder) or Calibration()
     if arguments.mm_per_pixel is not None:
         raise InputError("--mm-per-pixel and --known-length both give the scale: leave one out.")
     x0, y0, x1, y1, length = arguments.known_length

@@ -7,10 +7,12 @@ import sys
 import webbrowser
 from typing import TYPE_CHECKING
 
+from scalor.cli.edit import films_note
 from scalor.errors import InputError
 
 if TYPE_CHECKING:
     from scalor.cli.parser import Commands
+    from scalor.server.session import Session
 
 PORT = 8642
 
@@ -59,7 +61,14 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     session.close()
     if session.problem:
         raise InputError(f"the edits are in the log, but the files could not be made anew: {session.problem}")
+    if session.version and not arguments.json:
+        print(farewell(session))
     return 0
+
+
+def farewell(session: "Session") -> str:
+    """Return what is said at the end of a session with edits."""
+    return f"the files of {session.path} follow the edits{films_note(session.folder)}"
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -55,6 +55,9 @@ class EditedFolder:
         self.folder = Path(path)
         if not (self.folder / "tracks.csv").is_file():
             raise InputError(f"{path} holds no tracks.csv: give a folder that `scalor track` wrote.")
+        log = self.folder / LOG_FILE
+        if log.is_symlink() and not log.resolve().is_relative_to(self.folder.resolve()):
+            raise InputError(f"{log} leads out of the folder: copy it there.")
         self.about: About = read_about(self.source)
         self._check_same()
         read_log(self.folder / LOG_FILE, self._sha256)
@@ -178,11 +181,22 @@ class EditedFolder:
     def stale(self) -> bool:
         """Whether the files lag behind the log: after `do` without writing, or a kill. `write` makes them anew."""
         entries, path = len(self.entries), self.folder / STATE_FILE
-        state = json.loads(path.read_bytes()) if path.exists() else {"entries": 0}
-        if state["entries"] != entries:
+        try:
+            state = json.loads(path.read_bytes()) if path.exists() else {"entries": 0}
+            followed, tracks_sha256 = state["entries"], state.get("tracks_sha256")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return True
+        if followed != entries:
             return True
         tracked_again = _sha256(self.folder / "tracks.csv") == self._sha256
-        return entries > 0 and tracked_again and state["tracks_sha256"] != self._sha256
+        return entries > 0 and tracked_again and tracks_sha256 != self._sha256
+
+    @property
+    def stale_films(self) -> list[str]:
+        """The films that `write(films=True)` can draw anew and that show other ids after an edit."""
+        if not self.edits or self.about.predicted_from is not None:
+            return []
+        return [name for name in FILMS if (self.folder / name).exists()]
 
     def _note_state(self, partial: Path, entries: int) -> None:
         """Note how much of the log the files follow."""
@@ -250,7 +264,7 @@ class EditedFolder:
         if self.source != self.folder:
             return
         whole, partial = self.folder / ORIGINAL, self.folder / f".{ORIGINAL}"
-        shutil.rmtree(partial, ignore_errors=True)
+        partial.unlink() if partial.is_symlink() else shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         for name in (*REMADE, *FILMS, ABOUT_FILE):
             if (self.folder / name).exists():

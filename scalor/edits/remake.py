@@ -6,6 +6,7 @@ has none. The films show the ids of the time they were drawn, until they are dra
 
 import csv
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
 from scalor.outputs.html_report import HtmlReport
 from scalor.outputs.mask_files import CocoFile, LabelTiff, decode, encode
 from scalor.outputs.result_folder import EMBEDDED_WIDTH, FILES, TABLE_TRACKS
-from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
+from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, as_text, mean_counts, write_napari
 from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
 from scalor.tracks import Tracks
 from scalor.video import Selection, VideoWriter, open_video
@@ -98,7 +99,7 @@ class Remake:
                 if films and masks is not None:
                     label_film.write(label_frame(frame))
         if viewer is not None:
-            viewer.finish(writing.predicted_from(self.source / writing.FOLDER), self.edited.names)
+            viewer.finish(self.about.predicted_from, self.edited.names)
         self._write_names(folder / NAMES_FILE)
         self._write_report(folder, facts, paths, stills, films)
 
@@ -132,6 +133,8 @@ class Remake:
 
     def _pictures(self) -> Iterator[tuple[int, UInt8[np.ndarray, "H W 3"]]]:
         """Yield the number and the picture of every tracked frame."""
+        if self.about.is_predicted(max(self.times)):
+            raise InputError("the video does not hold imagined frames: the films of a prediction stay as they are.")
         count = 0
         for frame in open_video(self._video(), Selection(), self.about.video_fps).whole_frames():
             if frame.index in self.times:
@@ -151,7 +154,7 @@ class Remake:
             with open(path, "w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(["id", "name"])
-                writer.writerows(self.edited.names.items())
+                writer.writerows((number, as_text(name)) for number, name in self.edited.names.items())
 
     def _write_report(
         self, folder: Path, facts: dict[str, object], paths: ObjectPaths, stills: EvenSample, films: bool
@@ -177,6 +180,7 @@ class Remake:
             save_plot(folder / "counts.png", [[Panel("seconds", "objects", [counts])]], inches=(5.2, 2.4))
         plot = folder / "counts.png"
         times = list(self.times.values())
+        predicted = [seconds for frame, seconds in self.times.items() if self.about.is_predicted(frame)]
         report = HtmlReport(
             facts=facts,
             size=self.about.size,
@@ -190,6 +194,8 @@ class Remake:
             counts=plot.read_bytes() if plot.exists() else None,
             files=self._descriptions(folder, films),
             health=self.about.health,
+            predicted=len(predicted),
+            predicted_from=min(predicted, default=math.inf),
         )
         (folder / "report.html").write_text(report.to_html(), encoding="utf-8")
 
@@ -200,7 +206,8 @@ class Remake:
             if name in written:
                 written[name] += NO_PIXELS
         if not films:
-            written |= {name: FILES[name] + STALE for name in FILMS if (self.source / name).exists()}
+            stale = STALE if self.about.predicted_from is None else STALE.partition(":")[0]
+            written |= {name: FILES[name] + stale for name in FILMS if (self.source / name).exists()}
         return written | ({NAMES_FILE: NAMES} if self.edited.names else {})
 
 

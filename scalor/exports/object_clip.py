@@ -38,6 +38,8 @@ def write_clip(path: str | Path, source: ExportSource, id: int, around: float = 
     if not len(tracks):
         raise InputError(f"there is no track {id}: `scalor edit FOLDER log` and tracks.csv list the ids.")
     first, last = int(tracks.frame[0]), int(tracks.frame[-1])
+    if source.about.is_predicted(last):
+        raise InputError(f"the video does not hold the imagined frames of track {id}: a clip needs observed frames.")
     frames = np.array([frame for frame in source.times if first <= frame <= last])
     centres = steady(
         np.stack([np.interp(frames, tracks.frame, axis) for axis in tracks.centre.T], axis=1),

@@ -10,6 +10,7 @@ from scalor.errors import InputError
 from scalor.exports.export_source import ExportSource
 from scalor.files import replacing
 from scalor.measures import motion, per_frame, per_track, samples_of
+from scalor.outputs.tables import as_text
 
 MOST_ROWS = 2**20 - 1
 """Rows of a sheet of Excel, besides the header."""
@@ -62,6 +63,4 @@ def _cell(value: object) -> object:
     """Return a value as Excel holds it: numbers that are not finite are empty; a text is never a formula."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@")):
-        return f"'{value}"
-    return value
+    return as_text(value) if isinstance(value, str) else value

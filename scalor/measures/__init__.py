@@ -2,6 +2,7 @@
 
 from scalor.measures.calibration import Calibration
 from scalor.measures.displacement import mean_squared_displacement
+from scalor.measures.drawings import drawn_calibration, drawn_regions
 from scalor.measures.heat_map import occupancy
 from scalor.measures.kinematics import motion, per_frame, per_track
 from scalor.measures.line_crossings import line_counts, line_crossings
@@ -17,6 +18,8 @@ __all__ = [
     "Regions",
     "Samples",
     "Zone",
+    "drawn_calibration",
+    "drawn_regions",
     "line_counts",
     "line_crossings",
     "mean_squared_displacement",

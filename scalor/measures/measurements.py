@@ -19,6 +19,7 @@ from scalor.measures.line_crossings import line_counts, line_crossings
 from scalor.measures.regions import Regions
 from scalor.measures.samples import Anchor, Samples, TracksLike, samples_of
 from scalor.measures.visits import visits, zone_counts, zone_times
+from scalor.outputs.tables import as_text
 from scalor.replacement import replacing_together
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ OTHERS = {
     "heat_map.png": "the same as a picture, over the scene",
     "measures.json": "units, settings, zones and lines, and where the tracks came from",
 }
+TEXTS = ("name", "zone", "line")
+"""Columns that hold names."""
 DIGITS = 9
 """Significant digits in tables."""
 
@@ -71,6 +74,7 @@ class Measurements:
         with replacing_together(whole, [*TABLES, *OTHERS]) as partial:
             for name in TABLES:
                 table = getattr(self, name.removesuffix(".csv"))
+                table = table.assign(**{text: table[text].map(as_text) for text in TEXTS if text in table})
                 table.to_csv(partial / name, index=False, float_format=f"%.{DIGITS}g", lineterminator="\n")
             np.savetxt(partial / "heat_map.csv", self.heat_map, fmt=f"%.{DIGITS}g", delimiter=",")
             if find_spec("matplotlib") is not None:

@@ -13,6 +13,8 @@ from scalor.health import Health
 from scalor.health.verdict import Measure
 
 ABOUT_FILE = "results.json"
+LARGEST = 2**16
+"""Largest side of a video, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,17 @@ class About:
     video: str | None = None
     """Absolute path of the video; None if it is unknown."""
     health: Health | None = None
+    predicted_from: int | None = None
+    """Number of the first frame that was predicted and not observed; None if all were observed."""
 
     @property
     def fps(self) -> float:
         """Tracked frames per second."""
         return self.video_fps / self.stride
+
+    def is_predicted(self, frame: int) -> bool:
+        """Return whether a frame was predicted: the video does not hold its picture."""
+        return self.predicted_from is not None and frame >= self.predicted_from
 
     def find_video(self, given: str | Path | None = None) -> str | Path:
         """Return the path of the video, or the one that is given. Raise InputError if it is unknown."""
@@ -52,6 +60,7 @@ class About:
             "video": self.video,
             "facts": dict(self.facts),
             "health": None if self.health is None else self.health.to_dict(),
+            "predicted_from": self.predicted_from,
             "tracks_sha256": hashlib.sha256((folder / "tracks.csv").read_bytes()).hexdigest(),
         }
         (folder / ABOUT_FILE).write_text(as_json(document), encoding="utf-8")
@@ -65,15 +74,20 @@ def read_about(folder: str | Path) -> About:
     try:
         document: dict[str, Any] = json.loads(path.read_bytes())
         height, width = document["size"]
-        return About(
+        video, predicted_from = document["video"], document.get("predicted_from")
+        about = About(
             size=(int(height), int(width)),
             video_fps=float(document["fps"]),
             stride=int(document["stride"]),
             facts={name: str(value) for name, value in document["facts"].items()},
-            video=document["video"],
+            video=None if video is None else str(video),
             health=_health(document["health"]),
+            predicted_from=None if predicted_from is None else int(predicted_from),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if not (1 <= min(about.size) <= max(about.size) <= LARGEST and 0 < about.video_fps <= 1e6 and about.stride > 0):
+            raise ValueError
+        return about
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged: make it again with `scalor track VIDEO --out {folder}`.") from error
 
 

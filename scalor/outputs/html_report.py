@@ -137,7 +137,7 @@ class HtmlReport:
             return "Found and tracked by SCALOR, without labels."
         observed = self.frames - self.predicted
         return (
-            f"SCALOR observed the first {observed} of these {self.frames} frames and predicted the other "
+            f"SCALOR observed the first {observed} of these {self.frames} frames and imagined the other "
             f"{self.predicted}: from {clock(self.predicted_from)} on, pictures, boxes and counts are predictions."
         )
 
@@ -155,7 +155,7 @@ class HtmlReport:
 
     def _frame_tiles(self) -> dict[str, str]:
         if self.predicted:
-            return {"frames observed": f"{self.frames - self.predicted:,}", "frames predicted": f"{self.predicted:,}"}
+            return {"frames observed": f"{self.frames - self.predicted:,}", "frames imagined": f"{self.predicted:,}"}
         return {"frames" if self.frames != 1 else "frame": f"{self.frames:,}"}
 
     def _health(self) -> str:
@@ -179,7 +179,7 @@ class HtmlReport:
     def _stills(self) -> str:
         figures = [
             f'<figure><img alt="frame with its tracks at {clock(seconds)}" src="{data_uri(picture, "jpeg")}">'
-            f"<figcaption>{clock(seconds)}{', predicted' * (seconds >= self.predicted_from)}</figcaption></figure>"
+            f"<figcaption>{clock(seconds)}{', imagined' * (seconds >= self.predicted_from)}</figcaption></figure>"
             for seconds, picture in self.stills
         ]
         return f'<section><h2>Frames with their tracks</h2><div class="stills">{"".join(figures)}</div></section>'

@@ -261,7 +261,8 @@ class ResultFolder:
             warnings.warn(notes[0], stacklevel=3)
         facts = {name: str(value) for name, value in self.facts.items()}
         video_fps = self.fps * self.stride
-        About(self.size, video_fps, self.stride, facts, video_path(facts), self.health).write(partial)
+        about = About(self.size, video_fps, self.stride, facts, video_path(facts), self.health, self._first_predicted)
+        about.write(partial)
         files = [name for name in FILES if name == "report.html" or (partial / name).exists()]
         report = HtmlReport(
             facts=self.facts,

@@ -145,6 +145,11 @@ class ParquetTable:
         self._writer.close()
 
 
+def as_text(value: str) -> str:
+    """Return a name for a cell of a table. Spreadsheets run what begins like a formula, so it gets an apostrophe."""
+    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
 def mean_counts(path: Path, frames: int, points: int = 1000) -> tuple[list[float], list[float]]:
     """Read `counts.csv` as a stream; return times in seconds and objects in view, in at most `points` points.
 

@@ -7,8 +7,8 @@ from secrets import token_urlsafe
 from typing import Any
 
 from scalor.errors import InputError
+from scalor.measures import drawings
 from scalor.outputs.html_report import STYLE
-from scalor.server import drawings
 from scalor.server.guard import App, Guard
 from scalor.server.session import Session
 from scalor.viewer import assembly
@@ -93,7 +93,8 @@ def build(session: Session, token: str) -> App:
                 Route("/regions", saving(save_regions), methods=["POST"]),
                 Route("/scale", saving(save_scale), methods=["POST"]),
                 Route("/edit", saving(session.edit), methods=["POST"]),
-            ]
+            ],
+            exception_handlers={InputError: lambda request, error: Response(str(error), 400)},
         ),
         token,
         assembly.policy("server"),

@@ -11,7 +11,7 @@ import numpy as np
 from scalor.edits import EditedFolder, crossings, describe, doubtful_places, step_from_dict
 from scalor.edits.operations import Redo, Undo
 from scalor.errors import InputError
-from scalor.server import drawings
+from scalor.measures import drawings
 from scalor.viewer import chunks
 from scalor.viewer.chunks import Chunk, TrackIndex, from_script
 from scalor.viewer.writing import FILM, FOLDER, INDEX

@@ -15,7 +15,7 @@ from jaxtyping import Bool, UInt8
 
 from scalor.tracks import Tracks
 from scalor.viewer import chunks
-from scalor.viewer.chunks import Chunk, TrackIndex, from_script, packed, script, unpacked
+from scalor.viewer.chunks import Chunk, TrackIndex, packed, script
 from scalor.viewer.film import FilmWriter, film_rate, film_size
 
 FOLDER = "report_viewer"
@@ -142,13 +142,6 @@ class ViewerWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
-
-
-def predicted_from(folder: Path) -> int | None:
-    """Return the number of the first predicted frame in a folder that `ViewerWriter` wrote."""
-    index = from_script((folder / INDEX).read_text(encoding="ascii"))
-    position = index["predicted"]
-    return None if position is None else int(unpacked(index["frame"], "<i4")[position])
 
 
 def link_or_copy(source: str | Path, target: str | Path) -> None:

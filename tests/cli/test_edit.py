@@ -65,6 +65,7 @@ def test_doubtful_places_are_listed(tracked: Path, say: Say) -> None:
 def test_the_films_are_drawn_again(tracked: Path, say: Say) -> None:
     say("edit", tracked, "swap", 1, 2, "--from", MIXED)
     before = (tracked / "overlay.mp4").read_bytes()
+    assert f"`scalor edit {tracked} render` draws anew" in say("edit", tracked, "name", 1, "queen").out
     assert say("edit", tracked, "render").out == f"drawn again in {tracked}\n"
     assert (tracked / "overlay.mp4").read_bytes() != before
 

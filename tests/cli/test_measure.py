@@ -7,6 +7,7 @@ import numpy as np
 import pandas
 import pytest
 
+from scalor.measures import drawings
 from tests.edits.drawn import FRAMES, MIXED, write_results, write_scene
 
 from .conftest import Say
@@ -59,6 +60,21 @@ def test_a_known_length_and_the_text(tracked: Path, say: Say) -> None:
     assert "line middle: 1 forward, 2 backward, 0 came back" in text
     assert "zone ring: 4.0 s, 1 visits by 1 objects" in text
     assert "give --mm-per-pixel" in say("measure", tracked).out
+
+
+def test_what_was_drawn_in_the_viewer_is_measured_with_unless_options_name_others(tracked: Path, say: Say) -> None:
+    drawings.save_regions(tracked, ZONES)
+    drawings.save_scale(tracked, {"known_length": [0, 0, 30, 40, 6]})
+    text = say("measure", tracked).out
+    assert text.splitlines()[0] == "3 tracks, mean speed 3.6 mm/s"
+    assert "zone ring: 4.0 s" in text
+    assert f"a pixel shows 0.12 mm, by {tracked / 'scale.json'}" in text
+    assert f"zones and lines are those of {tracked / 'zones.json'}" in text
+    Path("none.json").write_text("{}")
+    other = say("measure", tracked, "--mm-per-pixel", 0.24, "--zones", "none.json", "--json").document
+    assert (other["mm_per_pixel"], other["zones"], other["line_counts"]) == (0.24, [], [])
+    say("export", tracked, "--to", "trackmate")
+    assert 'pixelwidth="0.12"' in Path("tracks_trackmate.xml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_the_files_tell_of_seen_and_imagined_frames(say: Say, weights: Path, vid
     red = [bool((np.abs(picture[1].astype(int) - RED).max(axis=-1) < 60).mean() > 0.9) for picture in pictures]
     assert red == [False, False, False, True, True]
     report = Path("predicted/report.html").read_text()
-    assert "observed the first 3 of these 5 frames and predicted the other 2: from 0:00.3 on" in report
+    assert "observed the first 3 of these 5 frames and imagined the other 2: from 0:00.3 on" in report
     assert "frames after the observed ones included" in report
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scalor.cli.view import listen
+from scalor.cli.view import farewell, listen
+from scalor.server.session import Session
+from tests.edits.drawn import write_results, write_scene
 
 from .conftest import Say
 
@@ -20,6 +22,18 @@ def test_without_its_packages_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'scalor[view]'" in say("view", tmp_path).complaint
+
+
+def test_at_the_end_of_a_session_the_films_to_draw_again_are_named(tmp_path: Path) -> None:
+    write_scene(tmp_path / "discs.mp4")
+    write_results(tmp_path / "tracked", tmp_path / "discs.mp4", masks=False)
+    session = Session(tmp_path / "tracked", 3600)
+    session.edit({"op": "delete", "id": 2})
+    session.close()
+    assert "follow the edits\nids as tracked are still in overlay.mp4: " in farewell(session)
+    session.edit({"op": "undo"})
+    session.close()
+    assert farewell(session).endswith("follow the edits")
 
 
 def test_a_port_in_use_is_replaced_by_a_free_one_of_this_machine() -> None:

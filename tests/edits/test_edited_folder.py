@@ -12,10 +12,24 @@ from pyarrow import parquet
 
 from scalor.edits import Add, Delete, EditedFolder, Merge, Name, Split, Swap, Undo
 from scalor.errors import InputError
+from scalor.exports import export_source, write_clip
 from scalor.files import folder_lock
+from scalor.outputs import ResultFolder
 from scalor.outputs.mask_files import decode
 from scalor.replacement import MANIFEST
-from tests.edits.drawn import FRAMES, MIXED, SIZE, discs, mixed_ids, true_centres, write_results
+from scalor.viewer.chunks import from_script
+from tests.edits.drawn import (
+    FPS,
+    FRAMES,
+    MIXED,
+    SIZE,
+    discs,
+    mixed_ids,
+    tracks_of,
+    true_centres,
+    write_results,
+    write_scene,
+)
 from tests.outputs.stories import contents
 
 RIGHT = Swap(1, 2, MIXED)
@@ -171,6 +185,26 @@ def test_films_are_drawn_again_from_the_video(folder: Path, tmp_path: Path) -> N
     assert "draws it again" not in report
     assert report.count("data:image/jpeg") == 7  # six stills and the paths
     assert "in edits.jsonl" in report
+
+
+def test_edits_of_a_prediction_keep_its_imagined_frames_marked(tmp_path: Path) -> None:
+    tracks, blank = tracks_of(true_centres(), mixed_ids()), np.full((*SIZE, 3), 40, np.uint8)
+    write_scene(tmp_path / "discs.mp4")
+    with ResultFolder(tmp_path / "ahead", SIZE, FPS, facts={"video": str(tmp_path / "discs.mp4")}) as results:
+        for t in range(10):
+            results.add(blank, t / FPS, t, tracks.select(tracks.frame == t), predicted=t >= 6)
+    edited = EditedFolder(tmp_path / "ahead")
+    edited.do(Delete(3))
+    report = (tmp_path / "ahead" / "report.html").read_text()
+    assert "observed the first 6 of these 10 frames and imagined the other 4: from 0:00.6 on" in report
+    assert "draws it again" not in report
+    assert edited.stale_films == []
+    index = from_script((tmp_path / "ahead" / "report_viewer" / "index.js").read_text())
+    assert index["predicted"] == 6
+    with pytest.raises(InputError, match="does not hold imagined frames"):
+        edited.write(films=True)
+    with pytest.raises(InputError, match="does not hold the imagined frames of track 1"):
+        write_clip(tmp_path / "clip.mp4", export_source(edited), 1)
 
 
 def test_a_video_that_is_another_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -144,6 +144,38 @@ def test_a_click_on_an_object_chooses_it_and_hovering_tells_its_numbers(screen: 
     assert screen.page.locator("[role=row][aria-selected=true]").count() == 1
 
 
+def test_the_label_of_a_box_that_is_cut_off_stays_in_the_picture(screen: Screen, tracked: Path) -> None:
+    screen.open(address_of(tracked))
+    screen.seek(60)
+    labels = screen.page.evaluate("""() => {
+      const {stage} = scalor.page;
+      const found = [];
+      stage.context.fillText = (text, x, y) => found.push([text, x * stage.view.scale + stage.view.x]);
+      Object.assign(stage, {zoom: 4, centre: {x: 160, y: 110}});
+      scalor.page.draw();
+      return found;
+    }""")
+    assert screen.drawn()[2][0] < 110  # the left edge of the view; no other box is in it
+    ((text, x),) = labels
+    assert text == "2"
+    assert 0 < x < 20
+
+
+def test_the_timeline_scrolls_to_tracks_in_view(screen: Screen, tracked: Path) -> None:
+    screen.open(address_of(tracked))
+    screen.page.evaluate("""() => {
+      const track = (k) => ({id: k, name: "", spans: [Math.floor(k / 3), Math.floor(k / 3) + 1]});
+      scalor.page.timeline.order(Array.from({length: 200}, (_, k) => track(k)));
+    }""")
+    screen.page.evaluate("scalor.page.table.update = () => {}")
+    tops = []
+    for position in (40, 41, 3):
+        screen.seek(position)
+        tops.append(screen.page.evaluate("scalor.page.timeline.scroller.scrollTop") / 8)
+    assert tops[0] == tops[1] == pytest.approx(3 * 39, abs=1)
+    assert tops[2] <= 3 * 3
+
+
 def test_a_click_on_the_timeline_leads_there(screen: Screen, tracked: Path) -> None:
     screen.open(address_of(tracked))
     screen.page.locator(".under").scroll_into_view_if_needed()
@@ -154,14 +186,14 @@ def test_a_click_on_the_timeline_leads_there(screen: Screen, tracked: Path) -> N
     assert cursor["x"] == pytest.approx(place["x"] + 0.75 * place["width"], abs=8)
 
 
-def test_predicted_frames_are_marked(browser: Any, screen: Screen, tmp_path: Path) -> None:
+def test_imagined_frames_are_marked(browser: Any, screen: Screen, tmp_path: Path) -> None:
     screen.open(address_of(write_results(tmp_path / "predicted", predicted_from=60)))
     screen.seek(59)
-    assert "predicted" not in screen.text(".time")
+    assert "imagined" not in screen.text(".time")
     border = screen.picture()[-2, 20:-20].astype(int)
     assert np.abs(border - 110).max() < 12
     screen.seek(60)
-    assert "predicted" in screen.text(".time")
+    assert "imagined" in screen.text(".time")
     border = screen.picture()[-2, 20:-20].astype(int)
     assert (np.abs(border - (242, 184, 75)).max(axis=1) < 30).mean() > 0.4
 
@@ -202,10 +234,10 @@ def test_a_screen_reader_hears_what_is_shown(screen: Screen, tracked: Path) -> N
     }""")
     assert unnamed == 0
     assert screen.page.locator("[role=grid]").get_attribute("aria-rowcount") == "6"
-    screen.page.locator(".body").focus()
+    screen.page.locator("[role=grid]").focus()
     screen.page.keyboard.press("ArrowDown")
     screen.page.keyboard.press("ArrowDown")
-    chosen = screen.page.locator(".body").get_attribute("aria-activedescendant")
+    chosen = screen.page.locator("[role=grid]").get_attribute("aria-activedescendant")
     assert screen.page.locator(f"#{chosen}").get_attribute("aria-selected") == "true"
 
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from scalor.edits import EditedFolder
-from scalor.measures import read_regions
+from scalor.measures import drawn_calibration, read_regions
 from tests.outputs.stories import contents
 from tests.viewer.numbered import FRAMES, SIZE, boxes_in_csv, number_in, tracks_at, write_results
 from tests.viewer.screen import Screen
@@ -226,5 +226,8 @@ def test_a_line_a_zone_and_a_known_length_are_drawn(served: Served, folder: Path
     regions = read_regions(folder / "zones.json")
     assert regions.lines[0].end == pytest.approx((100, 200), abs=1)
     assert np.allclose(regions.zones[0].polygon, [(150, 70), (300, 70), (300, 180)], atol=1)
-    assert "--known-length" in screen.text(".edits [role=status]")
+    scale = drawn_calibration(folder)
+    assert scale is not None
+    assert scale.mm_per_pixel == pytest.approx(2, abs=0.02)
+    assert "scalor measure FOLDER uses it" in screen.text(".edits [role=status]")
     assert served.stop() == 0

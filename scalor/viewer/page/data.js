@@ -69,7 +69,7 @@ export function fromScripts(base) {
 export function fromServer(base) {
   return async (name) => {
     const answer = await fetch(`${base}/${name}`, { cache: "no-store" });
-    if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+    if (!answer.ok) throw new Error(`${name}: ${await answer.text()}`);
     return answer.json();
   };
 }
@@ -254,6 +254,14 @@ function decoded(raw) {
     previous,
     last,
   };
+}
+
+/** Whether a track has a box at a position. @param {Track} track @param {number} position */
+export function inView(track, position) {
+  for (let k = 0; k < track.spans.length; k += 2) {
+    if (track.spans[k] <= position && position <= track.spans[k + 1]) return true;
+  }
+  return false;
 }
 
 /**

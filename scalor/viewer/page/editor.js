@@ -238,7 +238,7 @@ export class Editor {
     const places = points.map(({ x, y }) => [Number(x.toFixed(1)), Number(y.toFixed(1))]);
     const { zones, lines } = this.page.store.index;
     const more = kind === "zone" ? { zones: [...zones, { name, polygon: places }], lines } : { zones, lines: [...lines, { name, from: places[0], to: places[1] }] };
-    await this.keep(await this.post("regions", more), `saved; scalor measure FOLDER --zones FOLDER/zones.json reads it`);
+    await this.keep(await this.post("regions", more), `the ${kind} is saved; scalor measure FOLDER uses it`);
   }
 
   async erase() {
@@ -256,8 +256,7 @@ export class Editor {
     const numbers = points.flatMap(({ x, y }) => [Number(x.toFixed(2)), Number(y.toFixed(2))]);
     const saved = await this.post("scale", { known_length: [...numbers, Number(text)] });
     if (!saved) return;
-    const length = saved.scale.known_length.join(" ");
-    await this.keep(saved, `a pixel shows ${saved.scale.mm_per_pixel.toPrecision(4)} mm: scalor measure FOLDER --known-length ${length}`);
+    await this.keep(saved, `a pixel shows ${saved.scale.mm_per_pixel.toPrecision(4)} mm; scalor measure FOLDER uses it`);
   }
 
   /** @param {any} saved @param {string} text */

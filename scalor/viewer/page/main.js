@@ -104,11 +104,11 @@ class Page {
     this.table.move(position, !player.playing);
     const seek = this.part(".seek");
     seek.value = position;
-    const predicted = store.predicted !== null && position >= store.predicted ? ", predicted" : "";
+    const imagined = store.predicted !== null && position >= store.predicted ? ", imagined" : "";
     const text = `${clock(store.seconds[position])}, frame ${store.frame[position]}`;
-    this.part(".time").textContent = text + predicted;
-    seek.setAttribute("aria-valuetext", text + predicted);
-    if (!player.playing) this.announce(`${text}${predicted}, ${store.counts[position]} objects in view`);
+    this.part(".time").textContent = text + imagined;
+    seek.setAttribute("aria-valuetext", text + imagined);
+    if (!player.playing) this.announce(`${text}${imagined}, ${store.counts[position]} objects in view`);
   }
 
   /** Say a sentence to screen readers. @param {string} text */

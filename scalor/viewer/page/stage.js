@@ -92,7 +92,7 @@ export class Stage {
       if (this.layers.ids) for (let row = from; row < to; row++) this.drawLabel(chunk, row, thick);
       if (this.layers.marks) for (let row = from; row < to; row++) if (chunk.discovered[row]) this.drawMark(chunk, row, thick);
     }
-    if (store.predicted !== null && position >= store.predicted) this.drawPredicted(thick);
+    if (store.predicted !== null && position >= store.predicted) this.drawImagined(thick);
     this.after(context, thick);
   }
 
@@ -126,11 +126,17 @@ export class Stage {
     context.font = `600 ${size}px system-ui, sans-serif`;
     context.textBaseline = "top";
     const wide = context.measureText(text).width + 4 * thick;
-    const top = y0 - size - 3 * thick < 0 ? y0 : y0 - size - 3 * thick;
+    const high = size + 3 * thick;
+    const { scale, x, y } = this.view;
+    const edge = { left: -x / scale, top: -y / scale, right: (this.canvas.width - x) / scale, bottom: (this.canvas.height - y) / scale };
+    if (x1 < edge.left || x0 > edge.right || y1 < edge.top || y0 > edge.bottom) return;
+    // Above the box, or in it at the upper edge; always inside the view.
+    const left = Math.max(Math.min(x0, edge.right - wide), edge.left);
+    const top = y0 - high < edge.top ? Math.max(y0, edge.top) : y0 - high;
     context.fillStyle = cssOf(id, 0.92);
-    context.fillRect(x0, top, wide, size + 3 * thick);
+    context.fillRect(left, top, wide, high);
     context.fillStyle = "#101418";
-    context.fillText(text, x0 + 2 * thick, top + 2 * thick);
+    context.fillText(text, left + 2 * thick, top + 2 * thick);
   }
 
   /** @param {Chunk} chunk @param {number} row @param {number} thick */
@@ -221,8 +227,8 @@ export class Stage {
     this.context.drawImage(canvas, 0, 0, width, height);
   }
 
-  /** Mark a frame as predicted. @param {number} thick */
-  drawPredicted(thick) {
+  /** Mark a frame as imagined. @param {number} thick */
+  drawImagined(thick) {
     const { context, canvas } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
     const line = thick * this.view.scale;
@@ -234,7 +240,7 @@ export class Stage {
     const size = 13 * line;
     context.font = `700 ${size}px system-ui, sans-serif`;
     context.textBaseline = "top";
-    const text = "predicted";
+    const text = "imagined";
     const wide = context.measureText(text).width + size;
     context.fillStyle = "#f2b84b";
     context.fillRect(canvas.width - wide, 0, wide, 1.7 * size);

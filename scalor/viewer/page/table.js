@@ -1,7 +1,7 @@
 // The table of all tracks: sorted, filtered, and only as many rows in the page as fit on the screen.
 
 import { cssOf } from "./colors.js";
-import { Store, clock } from "./data.js";
+import { Store, clock, inView } from "./data.js";
 
 /** @typedef {import("./data.js").Track} Track */
 
@@ -47,14 +47,6 @@ export function passes(track, words, position) {
   });
 }
 
-/** @param {Track} track @param {number} position */
-export function inView(track, position) {
-  for (let k = 0; k < track.spans.length; k += 2) {
-    if (track.spans[k] <= position && position <= track.spans[k + 1]) return true;
-  }
-  return false;
-}
-
 export class Table {
   /**
    * @param {HTMLElement} root
@@ -66,6 +58,8 @@ export class Table {
     this.store = store;
     this.calls = calls;
     const part = (/** @type {string} */ name) => /** @type {any} */ (root.querySelector(`.${name}`));
+    /** @type {HTMLElement} */
+    this.grid = part("grid");
     /** @type {HTMLElement} */
     this.head = part("head");
     /** @type {HTMLElement} */
@@ -99,7 +93,7 @@ export class Table {
     }
     this.filter.addEventListener("input", () => this.update());
     this.body.addEventListener("scroll", () => this.paint());
-    this.body.addEventListener("keydown", (event) => this.pressed(event));
+    this.grid.addEventListener("keydown", (event) => this.pressed(event));
     this.body.addEventListener("click", (event) => {
       const track = this.trackOf(event);
       if (track) this.calls.pick(track, false, event.shiftKey || event.ctrlKey);
@@ -129,7 +123,7 @@ export class Table {
       const sorted = COLUMNS[i].key === this.sort.key;
       cell.setAttribute("aria-sort", sorted ? (this.sort.down ? "descending" : "ascending") : "none");
     });
-    this.root.setAttribute("aria-rowcount", `${this.tracks.length + 1}`);
+    this.grid.setAttribute("aria-rowcount", `${this.tracks.length + 1}`);
     const all = this.store.tracks.length;
     this.found.textContent = words.length ? `${this.tracks.length} of ${all}` : `${all}`;
     this.spacer.style.height = `${this.tracks.length * ROW}px`;
@@ -162,8 +156,8 @@ export class Table {
       const dot = /** @type {HTMLElement} */ (row.children[0].firstChild);
       dot.style.background = cssOf(track.id);
     });
-    if (this.selected === null) this.body.removeAttribute("aria-activedescendant");
-    else this.body.setAttribute("aria-activedescendant", `scalor-track-${this.selected}`);
+    if (this.selected === null) this.grid.removeAttribute("aria-activedescendant");
+    else this.grid.setAttribute("aria-activedescendant", `scalor-track-${this.selected}`);
   }
 
   newRow() {
@@ -192,7 +186,7 @@ export class Table {
       event.stopPropagation();
       const track = this.tracks[Math.min(Math.max(at + step, 0), this.tracks.length - 1)];
       if (track) this.calls.pick(track, false, false);
-    } else if (event.key === "Enter" && at >= 0) {
+    } else if (event.key === "Enter" && at >= 0 && event.target === this.grid) {
       event.preventDefault();
       this.calls.pick(this.tracks[at], true, false);
     }

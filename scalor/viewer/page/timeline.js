@@ -1,7 +1,7 @@
 // The timeline: objects in view over time, and a bar for each track, under one cursor.
 
 import { cssOf } from "./colors.js";
-import { Store, clock } from "./data.js";
+import { Store, clock, inView } from "./data.js";
 
 /** @typedef {import("./data.js").Track} Track */
 
@@ -201,10 +201,12 @@ export class Timeline {
 
   /** Move the cursor. @param {number} position */
   move(position) {
+    const moved = position !== this.position;
     this.position = position;
     const x = this.x(position + 0.5);
     this.cursor.style.transform = `translateX(${x}px)`;
     this.cursor.hidden = x < 0 || x > this.counts.clientWidth;
+    if (moved) this.reveal(); // not while a hand scrolls
     // When zoomed in, playback turns the page.
     if (this.to - this.from < this.store.frames && (position < this.from || position >= this.to)) {
       const span = this.to - this.from;
@@ -212,6 +214,17 @@ export class Timeline {
       this.to = this.from + span;
       this.redraw();
     }
+  }
+
+  /** Scroll to the bars under the cursor, if none of those on the screen is. */
+  reveal() {
+    const { scrollTop, clientHeight } = this.scroller;
+    const first = Math.ceil(scrollTop / ROW);
+    const last = Math.floor((scrollTop + clientHeight) / ROW);
+    const under = (/** @type {Track} */ track) => inView(track, this.position);
+    if (this.tracks.slice(first, last).some(under)) return;
+    const row = this.tracks.findIndex(under);
+    if (row >= 0) this.scroller.scrollTop = row * ROW;
   }
 
   /** Scroll to a track, and mark it. @param {number | null} id */

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from scalor.errors import InputError
-from scalor.measures import read_regions
-from scalor.server import drawings
+from scalor.measures import Calibration, drawings, read_regions
 
 REGIONS = {
     "zones": [{"name": "nest", "polygon": [[1, 2], [30, 2], [30, 40.5]]}],
@@ -26,6 +25,15 @@ def test_a_known_length_gives_the_size_of_a_pixel(tmp_path: Path) -> None:
     drawings.save_scale(tmp_path, {"known_length": [10, 20, 40, 60, 25]})
     scale = drawings.read(tmp_path)["scale"]
     assert scale == {"known_length": [10, 20, 40, 60, 25], "mm_per_pixel": 0.5}
+    assert drawings.drawn_calibration(tmp_path) == Calibration(0.5)
+
+
+def test_nothing_drawn_is_nothing_and_a_damaged_file_is_told_of(tmp_path: Path) -> None:
+    assert (drawings.drawn_calibration(tmp_path), drawings.drawn_regions(tmp_path)) == (None, None)
+    for name, read in (("scale.json", drawings.drawn_calibration), ("zones.json", drawings.drawn_regions)):
+        (tmp_path / name).write_text("[")
+        with pytest.raises(InputError, match=name):
+            read(tmp_path)
 
 
 @pytest.mark.parametrize("document", [None, [], {"zones": 3}, {"zones": [{"name": "a", "polygon": [[0]]}]}, {"x": 1}])

@@ -1,7 +1,6 @@
-"""What is drawn on the page for `scalor measure`: zones and lines, and a known length.
+"""What is drawn on the page of `scalor view` to measure with: zones and lines, and a known length.
 
-`zones.json` in the result folder is read by `scalor measure --zones`. `scale.json` holds the five numbers of
-`scalor measure --known-length`.
+`zones.json` and `scale.json` in the result folder hold them. `scalor measure` reads both if no option names others.
 """
 
 import json
@@ -12,22 +11,47 @@ from typing import Any
 from scalor.errors import InputError
 from scalor.files import replacing
 from scalor.measures.calibration import Calibration
-from scalor.measures.regions import read_regions, regions_from_dict
+from scalor.measures.regions import Regions, read_regions, regions_from_dict
 
 ZONES_FILE = "zones.json"
 SCALE_FILE = "scale.json"
 
 
+def drawn_regions(folder: str | Path) -> Regions | None:
+    """Return the zones and lines that were drawn on the page of a result folder; None if none were.
+
+    Examples
+    --------
+    >>> measure(folder.tracks, drawn_calibration("tracked"), drawn_regions("tracked"))
+    """
+    path = Path(folder) / ZONES_FILE
+    return read_regions(path) if path.is_file() else None
+
+
+def drawn_calibration(folder: str | Path) -> Calibration | None:
+    """Return the scale that was drawn on the page of a result folder as a known length; None if none was."""
+    known = _known_length(Path(folder))
+    return None if known is None else calibration(known)
+
+
+def _known_length(folder: Path) -> list[float] | None:
+    """Return the known length in a folder, if there is one."""
+    path = folder / SCALE_FILE
+    if not path.is_file():
+        return None
+    try:
+        return known_length(json.loads(path.read_bytes()))
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: draw the known length again, or delete the file.") from error
+
+
 def read(folder: Path) -> dict[str, Any]:
     """Return the zones, the lines and the known length of a folder, as the page reads them."""
     document: dict[str, Any] = {"zones": [], "lines": [], "scale": None}
-    path = folder / ZONES_FILE
-    if path.is_file():
-        read_regions(path)
-        document |= json.loads(path.read_text(encoding="utf-8"))
-    path = folder / SCALE_FILE
-    if path.is_file():
-        known = known_length(json.loads(path.read_text(encoding="utf-8")))
+    if drawn_regions(folder) is not None:
+        document |= json.loads((folder / ZONES_FILE).read_bytes())
+    known = _known_length(folder)
+    if known is not None:
         document["scale"] = {"known_length": known, "mm_per_pixel": calibration(known).mm_per_pixel}
     return document
 
