@@ -403,8 +403,10 @@ MUTATIONS = (
         "tracking/test_kalman.py tracking",
     ),
     Mutation("tracking/kalman.py", "COLOUR_GATE = 0.2", "COLOUR_GATE = 9.0", "tracking/test_kalman.py classical"),
-    Mutation("tracking/follow.py", "LEAST_AREA = 0.12", "LEAST_AREA = 0.0", "tracking/test_follow.py tracking"),
-    Mutation("tracking/follow.py", "CERTAIN = 0.4", "CERTAIN = 1e9", "tracking/test_follow.py tracking"),
+    Mutation(
+        "tracking/post_processing.py", "LEAST_AREA = 0.12", "LEAST_AREA = 0.0", "tracking/test_follow.py tracking"
+    ),
+    Mutation("tracking/post_processing.py", "CERTAIN = 0.4", "CERTAIN = 1e9", "tracking/test_follow.py tracking"),
     Mutation("tracking/video_view.py", "MIN_SIDE = 8.0", "MIN_SIDE = 0.5", "tracking/test_video_view.py"),
     Mutation(
         "tracking/video_view.py",

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from types import FrameType
-from typing import Any
+from typing import IO, Any, TextIO
 
 from scalor.errors import InputError
 
@@ -113,6 +113,21 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def open_at(path: Path, position: int | None = None) -> TextIO:
+    """Open a text file for writing: a new one or, with a position that `saved_position` returned, the file up to it."""
+    if position is None:
+        return open(path, "w+")
+    os.truncate(path, position)
+    return open(path, "a+")
+
+
+def saved_position(file: IO[Any]) -> int:
+    """Write to the disk what a file holds so far, and return its length in bytes."""
+    file.flush()
+    os.fsync(file.fileno())
+    return os.fstat(file.fileno()).st_size
 
 
 @contextmanager

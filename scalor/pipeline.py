@@ -19,20 +19,27 @@ import torch
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
+from scalor import fingerprints
 from scalor.checkpoint import StrPath
 from scalor.config import FPS
 from scalor.health import Health, judge_frames
+from scalor.health import monitor as health_monitor
 from scalor.nn.interface import Model
 from scalor.outputs import ResultFolder, Summary
+from scalor.outputs.resuming import Resumption
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_for
-from scalor.tracking.follow import Streaming, follow, monitor_for
+from scalor.tracking.follow import SAVED_CLASSES, Following, Streaming, follow, monitor_for
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks, join_tracks
+from scalor.video import segments
 from scalor.video.reading import open_video
 from scalor.video.sources import Selection
 
 __all__ = ["TrackedVideo", "camera_state", "load_for", "track", "track_to_folder", "track_video"]
+
+STATE_CLASSES = (*SAVED_CLASSES, *health_monitor.SAVED_CLASSES)
+"""Classes of the state from which a stopped run goes on."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class TrackedVideo:
     """How far the tracks can be trusted; None if the video has no background to compare with."""
     seconds: float
     """Time of the tracking, without the survey before it."""
+    frames_before: int = 0
+    """Number of frames that an earlier run, which was stopped, had tracked."""
 
 
 def track(
@@ -142,8 +151,11 @@ def track_to_folder(
     slots: int | None = None,
     object_size: tuple[float, float] | None = None,
     facts: Mapping[str, object] | None = None,
+    restart: bool = False,
 ) -> TrackedVideo:
     """Track a video and write all result files, in memory that does not grow with its length.
+
+    A run that was stopped or killed goes on where it was when it is repeated, and ends with the same files.
 
     Parameters
     ----------
@@ -153,6 +165,8 @@ def track_to_folder(
         Folder for the results. It is created if necessary.
     facts : mapping, optional
         Origin of the results, for the report. Default: video, weights, command, commit and date.
+    restart : bool, default False
+        Begin again, even if a run was stopped that could be gone on with.
 
     Returns
     -------
@@ -169,15 +183,39 @@ def track_to_folder(
     opened = open_video(video, Selection(region, start, end, stride), fps)
     file = [video] if isinstance(video, str | Path) else []
     facts = facts or provenance_of(str(file[0]) if file else opened.name, choice.name)
+    options = {
+        "region": region,
+        "start": start,
+        "end": end,
+        "stride": stride,
+        "fps": fps,
+        "masks": masks,
+        "raw": raw,
+        "slots": slots,
+        "object size": object_size,
+        "device": "cpu" if str(device) == "auto" and not torch.cuda.is_available() else device,
+    }
+    key = run_key(video, choice, options)
+    resume = Resumption(key, STATE_CLASSES, restart)
     with ResultFolder(
-        out, opened.full_size, opened.fps, stride=stride, masks=masks, facts=facts, inputs=file
+        out, opened.full_size, opened.fps, stride=stride, masks=masks, facts=facts, inputs=file, resume=resume
     ) as results:
         view = look_at(opened, object_size, camera_may_move=choice.still)
         tracker = choice.load(view)
-        begun = time.monotonic()
+        begun, before = time.monotonic(), results.frames
         results.health = track_video(tracker, view, results, quiet, raw)
         seconds = time.monotonic() - begun
-    return TrackedVideo(results.summary, view, results.health, seconds)
+    return TrackedVideo(results.summary, view, results.health, seconds, before)
+
+
+def run_key(video: str | Path | ArrayLike, choice: TrackerChoice, options: Mapping[str, object]) -> dict[str, str]:
+    """Return all that the results of a run depend on, by name."""
+    return {
+        "video": fingerprints.of_video(video),
+        "weights": choice.fingerprint,
+        "version of scalor": fingerprints.of_code(),
+        **{name: str(value) for name, value in options.items()},
+    }
 
 
 def track_video(
@@ -192,23 +230,29 @@ def track_video(
     """
     video = view.video
     monitor = monitor_for(tracker, view)
-    frames = 0
-    with progress(view, quiet) as bar:
-        for step in follow(tracker, view, results.masks, raw):
+    following = Following(tracker, view, results.masks, raw)
+    if results.saved is not None:
+        following.restore(results.saved["following"])
+        monitor = results.saved["monitor"]
+    with progress(view, quiet, results.frames) as bar:
+        for step in following:
             frame = step.frame
             results.add(frame.picture, frame.seconds, frame.index, step.tracks)
             if monitor is not None and step.foreground is not None:
                 monitor.step(frame.index, step.foreground, step.in_view, step.brighter, step.in_view.dropped)
-            frames += 1
             bar.update()
+            if results.resume is not None and results.frames % segments.SEGMENT == 0:
+                state = following.save()
+                if state is not None:
+                    results.save({"following": state, "monitor": monitor})
     if monitor is None:
-        return judge_frames(frames, video.promised)
+        return judge_frames(results.frames, video.promised)
     return monitor.report(video.promised, camera_state(view), stride=video.selection.stride)
 
 
-def progress(view: VideoView, quiet: bool) -> "tqdm[Any]":
-    """Return a progress bar over the frames of a video."""
-    return tqdm(total=view.video.frames, file=sys.stderr, unit="frame", leave=False, disable=quiet)
+def progress(view: VideoView, quiet: bool, initial: int = 0) -> "tqdm[Any]":
+    """Return a progress bar over the frames of a video, of which some were tracked before."""
+    return tqdm(total=view.video.frames, initial=initial, file=sys.stderr, unit="frame", leave=False, disable=quiet)
 
 
 def camera_state(view: VideoView) -> str | None:

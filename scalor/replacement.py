@@ -34,7 +34,9 @@ EXCHANGE = 2
 
 
 @contextmanager
-def replacing_together(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()) -> Iterator[Path]:
+def replacing_together(
+    folder: Path, names: Iterable[str], inputs: Iterable[Path] = (), keep: str | None = None
+) -> Iterator[Path]:
     """Yield a hidden folder inside `folder` to write into, and move its files to `folder` if the block succeeds.
 
     If the block fails, `folder` stays as it was. A stop signal that arrives while the files move takes effect
@@ -49,6 +51,9 @@ def replacing_together(folder: Path, names: Iterable[str], inputs: Iterable[Path
         Other files in the hidden folder are not kept, and other files in `folder` stay.
     inputs : iterable of Path, optional
         Files, folders or patterns of images that the run reads. They are never replaced.
+    keep : str, optional
+        Name of a file from which a stopped run can go on. A hidden folder that holds it stays when the block is stopped
+        or killed, and is yielded again to the next run. It is deleted when the block fails by an InputError.
 
     Raises
     ------
@@ -62,18 +67,23 @@ def replacing_together(folder: Path, names: Iterable[str], inputs: Iterable[Path
     with folder_lock(folder):
         finish_replacement(folder)
         shutil.rmtree(exchanged(folder), ignore_errors=True)
-        shutil.rmtree(partial, ignore_errors=True)
+        if keep is None or not (partial / keep).exists():
+            shutil.rmtree(partial, ignore_errors=True)
         check_own(folder, names)
         try:
-            partial.mkdir()
+            partial.mkdir(exist_ok=True)
             yield partial
             write_manifest(partial, names, read_manifest(folder))
             with stop_signals() as caught:
                 if not exchange_folders(folder, partial, names):
                     os.rename(partial, folder / COMPLETE)
                     finish_replacement(folder)
-        finally:
+        except InputError:
             shutil.rmtree(partial, ignore_errors=True)
+            raise
+        finally:
+            if keep is None or not (partial / keep).exists():
+                shutil.rmtree(partial, ignore_errors=True)
     if caught:
         signal.raise_signal(caught[0])
 

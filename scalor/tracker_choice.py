@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from scalor import checkpoint
+from scalor import checkpoint, fingerprints
 from scalor.checkpoint import StrPath
 from scalor.classical.tracker import PREFIX, ClassicalTracker, named
 from scalor.config import Config, SceneConfig
@@ -55,6 +55,16 @@ class TrackerChoice:
     def name(self) -> str:
         """The weights as text."""
         return type(self.weights).__name__ if isinstance(self.weights, Model) else os.fspath(self.weights)
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs for other weights."""
+        if self.classical:
+            return self.name
+        if isinstance(self.weights, Model):
+            return f"{fingerprints.of_tensors(self.weights.state_dict())} {self.weights.config}"
+        saved = checkpoint.read(checkpoint.find(self.weights))
+        return f"{fingerprints.of_tensors(saved.weights)} {saved.config}"
 
     @property
     def classical(self) -> bool:

@@ -108,6 +108,9 @@ def add_track(commands: Commands) -> None:
         default=None,
         help="typical height and width of an object, pixels (default: measured)",
     )
+    track.add_argument(
+        "--restart", action="store_true", help="begin again, even if a run was stopped that could be gone on with"
+    )
 
 
 def add_score(commands: Commands) -> None:

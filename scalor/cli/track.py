@@ -3,19 +3,23 @@
 import argparse
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 from scalor.cli.text import print_result, region_of, survey_text
 from scalor.files import Stopped, stop_signals_raised
 from scalor.pipeline import track_to_folder
+from scalor.replacement import PARTIAL
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
-    """Track the video; a stop signal leaves the folder as it was."""
+    """Track the video; a stop signal leaves the results in the folder as they were."""
     try:
         with stop_signals_raised():
             return track(arguments)
     except Stopped as stop:
-        print(f"scalor: stopped; {arguments.out} holds no half-written file.", file=sys.stderr)
+        goes_on = (Path(arguments.out) / PARTIAL).exists()
+        kept = " The same command goes on from here." if goes_on else ""
+        print(f"scalor: stopped; {arguments.out} holds no half-written file.{kept}", file=sys.stderr)
         return 128 + stop.number
 
 
@@ -35,13 +39,14 @@ def track(arguments: argparse.Namespace) -> int:
         raw=arguments.raw,
         slots=arguments.slots,
         object_size=arguments.object_size,
+        restart=arguments.restart,
     )
     summary, view, health = found.summary, found.view, found.health
     document = {
         "frames": summary.frames,
         "objects": summary.objects,
         "rows": summary.rows,
-        "frames_per_second": summary.frames / found.seconds,
+        "frames_per_second": (summary.frames - found.frames_before) / found.seconds,
         "files": [str(path) for path in summary.files],
         "survey": None if view.found is None else asdict(view.found),
         "camera": None if view.camera is None else view.camera.describe(),

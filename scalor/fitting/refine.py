@@ -32,8 +32,9 @@ from scalor.fitting.scratch import FOOTAGE_FILE, check_length, check_views
 from scalor.health import HealthMonitor
 from scalor.nn.interface import Tracker
 from scalor.pipeline import load_for
-from scalor.tracking.follow import follow, lens_of, monitor_for, usual_sizes
+from scalor.tracking.follow import follow, lens_of, monitor_for
 from scalor.tracking.identity import shape_distance
+from scalor.tracking.post_processing import usual_sizes
 from scalor.tracking.video_view import VideoView, is_universal, lens_for, look_at
 from scalor.training.step import TrainingStep, anneals
 from scalor.video import Selection, open_video

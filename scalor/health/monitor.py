@@ -17,8 +17,8 @@ from jaxtyping import Bool
 
 from scalor.errors import InputError
 from scalor.health.coverage import Coverage
-from scalor.health.facts import Facts
-from scalor.health.lifetimes import Lifetimes
+from scalor.health.facts import Facts, Tally
+from scalor.health.lifetimes import IdPosition, Lifetimes, LivingId
 from scalor.health.rules import CAMERA_LEVELS, judge
 from scalor.health.verdict import Health
 from scalor.tracks import Tracks
@@ -159,6 +159,10 @@ class HealthMonitor:
         if camera not in (None, *CAMERA_LEVELS):
             raise InputError(f"camera is {camera!r}: choose from {', '.join(CAMERA_LEVELS)}.")
         return judge(self.facts(), promised_frames, camera, motion, stride)
+
+
+SAVED_CLASSES = (HealthMonitor, Coverage, Lifetimes, LivingId, IdPosition, Tally)
+"""Classes that make up a monitor, which can be saved with `scalor.snapshots`."""
 
 
 def check(name: str, values: tuple[float, ...]) -> None:

@@ -26,7 +26,7 @@ from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_s
 from scalor.model.state import SceneState
 from scalor.model.time_step import PosteriorStep, PriorState, World
 from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
-from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker
+from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker, TrackerMemory
 from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
@@ -195,7 +195,9 @@ class SCALOR(World, Tracker):
         return gather_tracks(sightings, video.size)
 
     @torch.inference_mode()
-    def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
+    def stream(
+        self, frames: Iterable[object], masks: bool = False, memory: TrackerMemory | None = None
+    ) -> Iterator[Tracks]:
         """Track objects frame by frame, in constant memory.
 
         Parameters
@@ -204,6 +206,8 @@ class SCALOR(World, Tracker):
             Numpy arrays or torch tensors [3, H, W] of floats in [0, 1], all of one size.
         masks
             Also return the visible mask of every object.
+        memory
+            Memory of an earlier stream to go on from. It is kept up to date.
 
         Yields
         ------
@@ -220,7 +224,7 @@ class SCALOR(World, Tracker):
                 size = image.size
                 yield image
 
-        for t, (_, sighting) in enumerate(self.watch(received(), masks)):
+        for t, (_, sighting) in enumerate(self.watch(received(), masks, memory)):
             assert size is not None
             warned = warned or warn_of_full_slots([sighting])
             yield gather_tracks([sighting], size, first_frame=t)
@@ -336,13 +340,17 @@ class SCALOR(World, Tracker):
         """Set the largest number of proposals in a frame after the first. No weight depends on it."""
         self.config = replace(self.config, proposals=count)
 
-    def watch(self, images: Iterable[Observation], masks: bool = False) -> Iterator[tuple[SceneState, Sighting]]:
+    def watch(
+        self, images: Iterable[Observation], masks: bool = False, memory: TrackerMemory | None = None
+    ) -> Iterator[tuple[SceneState, Sighting]]:
         """Yield the state and the sighting after each frame [B], with posterior modes.
 
         A state is valid only until the next frame.
         """
-        for (state, _), sighting in follow_frames(self.begin, partial(self.see, masks=masks), images):
-            yield state, sighting
+        memory = memory or TrackerMemory()
+        begin = (lambda image: memory.state) if memory.state is not None else self.begin
+        for memory.state, sighting in follow_frames(begin, partial(self.see, masks=masks), images):
+            yield memory.state[0], sighting
 
     def begin(self, image: Observation) -> TrackingState:
         """Return the state of tracking before the first frame."""

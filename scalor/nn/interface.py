@@ -5,6 +5,7 @@ Letters: B clips, T frames, H by W pixels.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from jaxtyping import Float
@@ -69,6 +70,14 @@ class TrackedFilm(Film, Protocol):
     def tracks(self) -> Tracks:
         """The objects in the frames."""
         ...
+
+
+@dataclass
+class TrackerMemory:
+    """What a model remembers between two frames of a stream, to save it and to go on from it."""
+
+    state: Any = None
+    """A record of tensors, valid until the next frame; None before the first frame."""
 
 
 class Model(nn.Module, ABC):

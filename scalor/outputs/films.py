@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import replace
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -32,6 +33,15 @@ class OverlayFilm:
         self.trails = min(max(round(TRAIL_SECONDS * fps), SHORTEST_TRAIL), LONGEST_TRAIL)
         self._recent: deque[Tracks] = deque(maxlen=self.trails + 1)
         self._count = 0
+
+    def save(self) -> dict[str, Any]:
+        """Return the state, for `restore`."""
+        return {"recent": list(self._recent), "count": self._count}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that `save` returned."""
+        self._recent.extend(state["recent"])
+        self._count = state["count"]
 
     def draw(self, frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
         """Draw the next frame with its tracks."""
@@ -72,6 +82,14 @@ class EvenSample:
         self._kept: list[tuple[float, bytes]] = []
         self._every = 1
         self._count = 0
+
+    def save(self) -> dict[str, Any]:
+        """Return the state, for `restore`."""
+        return {"kept": self._kept, "every": self._every, "count": self._count}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that `save` returned."""
+        self._kept, self._every, self._count = state["kept"], state["every"], state["count"]
 
     def add(self, picture: UInt8[np.ndarray, "h w 3"], seconds: float) -> None:
         """Count the next picture of the video, and keep it if the spacing selects it."""

@@ -10,7 +10,9 @@ The label file is a BigTIFF, whose 64-bit offsets allow any length.
 """
 
 import json
+import os
 import shutil
+import struct
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Integer
 
 from scalor.errors import without_extra
+from scalor.files import open_at, saved_position
 from scalor.outputs import mask_files
 from scalor.outputs.tables import TrackedFrame, extent
 
@@ -95,16 +98,21 @@ class CocoFile:
     the end and deleted.
     """
 
-    def __init__(self, path: Path, facts: Mapping[str, object]) -> None:
-        self.path = path
+    def __init__(self, path: Path, facts: Mapping[str, object], saved: dict[str, Any] | None = None) -> None:
+        self.path, self.saved = path, saved or {}
         self.images_path = path.with_name(f"{path.name}.images")
         self.facts = {name: str(value) for name, value in facts.items()}
-        self.images = self.annotations = 0
+        self.images, self.annotations = self.saved.get("images", 0), self.saved.get("annotations", 0)
         self._open = ExitStack()
 
     def __enter__(self) -> "CocoFile":
-        self._file = self._open.enter_context(open(self.path, "w"))
-        self._images = self._open.enter_context(open(self.images_path, "w+"))
+        places = self.saved.get("places", (None, None))
+        self._file, self._images = (
+            self._open.enter_context(open_at(path, place))
+            for path, place in zip((self.path, self.images_path), places, strict=True)
+        )
+        if self.saved:
+            return self
         info = json.dumps({"description": "objects found and followed by SCALOR", **self.facts})
         categories = json.dumps([{"id": 1, "name": "object"}])
         self._file.write(f'{{"info": {info},\n"categories": {categories},\n"annotations": [')
@@ -134,6 +142,11 @@ class CocoFile:
             self._file.write(_item(self.annotations, annotation))
             self.annotations += 1
 
+    def save(self) -> dict[str, Any]:
+        """Write everything to the disk; return what the constructor needs to go on from here."""
+        places = saved_position(self._file), saved_position(self._images)
+        return {"images": self.images, "annotations": self.annotations, "places": places}
+
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         with self._open:
             if kind is None:
@@ -141,7 +154,23 @@ class CocoFile:
                 self._images.seek(0)
                 shutil.copyfileobj(self._images, self._file)
                 self._file.write("\n]}\n")
-        self.images_path.unlink()
+        if kind is None:
+            self.images_path.unlink()
+
+
+def cut_pages(path: Path, pages: int, length: int) -> None:
+    """Cut a BigTIFF of the native byte order back to its first pages, which end at this length in bytes."""
+    os.truncate(path, length)
+    with open(path, "r+b") as file:
+        place = 8  # of the offset of the first page; at the end of each page lies that of the next
+        for _ in range(pages):
+            file.seek(place)
+            (page,) = struct.unpack("=Q", file.read(8))
+            file.seek(page)
+            (tags,) = struct.unpack("=Q", file.read(8))
+            place = page + 8 + 20 * tags
+        file.seek(place)
+        file.write(bytes(8))
 
 
 def _item(place: int, item: dict[str, Any]) -> str:
@@ -155,8 +184,8 @@ LARGEST_SHORT = 2**16 - 1
 class LabelTiff:
     """A file of label maps. Pages have 16 bits per pixel, or 32 if they hold an id above 65,535."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, saved: Sequence[int] | None = None) -> None:
+        self.path, self.saved = path, saved
         self.pages = 0
 
     def __enter__(self) -> "LabelTiff":
@@ -164,8 +193,17 @@ class LabelTiff:
             from tifffile import TiffWriter
         except ImportError as error:
             raise without_extra("writing .tif", "tifffile") from error
-        self._writer = TiffWriter(self.path, bigtiff=True)
+        if self.saved is not None:
+            self.pages, length = self.saved
+            cut_pages(self.path, self.pages, length)
+        self._writer = TiffWriter(self.path, bigtiff=True, append=self.saved is not None)
         return self
+
+    def save(self) -> list[int]:
+        """Write all pages to the disk; return what the constructor needs to go on from here."""
+        with open(self.path, "rb") as file:
+            self._writer.filehandle.flush()
+            return [self.pages, saved_position(file)]
 
     def add(self, labels: Integer[np.ndarray, "H W"], description: str) -> None:
         """Append a page; `description` is a line of ASCII about it."""

@@ -9,7 +9,7 @@ from heapq import nlargest
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import UInt8
@@ -21,12 +21,16 @@ from scalor.outputs.about import About, video_path
 from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame, mark_predicted
 from scalor.outputs.html_report import HtmlReport
 from scalor.outputs.mask_files import CocoFile, LabelTiff, encode
+from scalor.outputs.resuming import SNAPSHOT, Resumption
 from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, mean_counts, write_napari
 from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
 from scalor.replacement import replacing_together
+from scalor.snapshots import read_snapshot, write_snapshot
 from scalor.tracks import Tracks
 from scalor.video import VideoWriter
+from scalor.video.segments import SegmentedFilm
 from scalor.viewer import writing
+from scalor.viewer.chunks import TrackIndex, TrackSpan
 from scalor.viewer.writing import ViewerWriter
 from scalor.visual.plots import Line, Panel, save_plot
 from scalor.visual.strips import save_png
@@ -51,6 +55,10 @@ FILES = {
     "report_viewer": "folder of what the player of this page shows: a small video, boxes and masks",
 }
 """Every file and folder that a result folder may hold, with the description that the report shows."""
+SEGMENTS = "segments"
+"""Folder for the segments of films, inside the hidden folder."""
+KEPT = ("scene", "_frames", "_first_seconds", "_last_index", "_last_seconds")
+"""Attributes of a `ResultFolder` that a snapshot holds."""
 TABLE_TRACKS = 10
 """Number of tracks in the report's table of longest tracks."""
 EMBEDDED_WIDTH = 1280
@@ -94,6 +102,8 @@ class ResultFolder:
         Origin of the results (video, command, weights, date), for the report and masks.json.
     inputs : iterable of str or Path, optional
         Files, folders or patterns of images that the run reads; results never replace them.
+    resume : Resumption, optional
+        How to go on with a run that was stopped. By default, a stopped run leaves nothing.
 
     Examples
     --------
@@ -114,6 +124,7 @@ class ResultFolder:
         scene: UInt8[np.ndarray, "H W 3"] | None = None,
         facts: Mapping[str, object] | None = None,
         inputs: Iterable[str | Path] = (),
+        resume: Resumption | None = None,
     ) -> None:
         if not 0 < fps < float("inf") or stride < 1:
             raise InputError(f"fps is {fps} and stride is {stride}: give a rate above 0 and a stride from 1.")
@@ -127,6 +138,9 @@ class ResultFolder:
         self.scene = scene
         self.facts = dict(facts or {})
         self._inputs = [Path(path) for path in inputs]
+        self.resume = resume
+        self.saved: Any = None
+        """State that `save` got in a run that was stopped, after the block has begun; None for a new run."""
         self.health: Health | None = None
         """Health of the tracks, for the report: how far they can be trusted. Set it before the block ends."""
         self._stack = ExitStack()
@@ -140,31 +154,92 @@ class ResultFolder:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            partial = stack.enter_context(replacing_together(self.folder, FILES, self._inputs))
+            keep = None if self.resume is None else SNAPSHOT
+            if self.resume is not None:
+                self.resume.prepare(self.folder)
+            partial = stack.enter_context(replacing_together(self.folder, FILES, self._inputs, keep))
             self._partial = partial
+            before: dict[str, Any] = {}
+            if self.resume is not None and (partial / SNAPSHOT).exists():
+                before = read_snapshot(partial / SNAPSHOT, [Tracks, TrackIndex, TrackSpan, *self.resume.classes])
+                self.saved, self.facts = before["caller"], before["facts"]
             # The stack is closed in reverse order: first the files below are closed, then `_finish` adds its own, then
             # all files are moved into place.
             stack.push(self._finish)
-            self._paths = ObjectPaths(partial / "rows")
+            self._paths = ObjectPaths(partial / "rows", saved=before.get("paths"))
             self._film = OverlayFilm(self.fps)
             self._stills = EvenSample()
             self._frames = self._predicted = 0
             self._first_predicted: int | None = None
             self._predicted_from = math.inf
-            self._tables = stack.enter_context(TrackTables(partial))
-            self._overlay = stack.enter_context(VideoWriter(partial / "overlay.mp4", self.fps))
+            if before:
+                self._film.restore(before["film"])
+                self._stills.restore(before["stills"])
+                for name in KEPT:
+                    setattr(self, name, before[name])
+            self._tables = stack.enter_context(TrackTables(partial, before.get("tables")))
+            self._overlay = stack.enter_context(self._segmented("overlay.mp4", before.get("overlay", 0)))
+            encoder = encode if self.masks else None
             self._viewer = stack.enter_context(
-                ViewerWriter(partial / writing.FOLDER, self.size, self.fps, encode if self.masks else None)
+                ViewerWriter(
+                    partial / writing.FOLDER,
+                    self.size,
+                    self.fps,
+                    encoder,
+                    segments=partial / SEGMENTS,
+                    saved=before.get("viewer"),
+                )
             )
             self._parquet = None
             if ParquetTable.available():
-                self._parquet = stack.enter_context(ParquetTable(partial / "tracks.parquet", self.size))
+                table = ParquetTable(partial / "tracks.parquet", self.size, before.get("parquet"))
+                self._parquet = stack.enter_context(table)
             if self.masks:
-                self._coco = stack.enter_context(CocoFile(partial / "masks.json", self.facts))
-                self._label_pages = stack.enter_context(LabelTiff(partial / "labels.tif"))
-                self._label_film = stack.enter_context(VideoWriter(partial / "labels.mp4", self.fps))
+                self._coco = stack.enter_context(CocoFile(partial / "masks.json", self.facts, before.get("coco")))
+                self._label_pages = stack.enter_context(LabelTiff(partial / "labels.tif", before.get("pages")))
+                self._label_film = stack.enter_context(self._segmented("labels.mp4", before.get("label_film", 0)))
             self._stack = stack.pop_all()
         return self
+
+    def _segmented(self, name: str, complete: int) -> SegmentedFilm:
+        """Return the writer of a film in segments."""
+        return SegmentedFilm(
+            self._partial / name, self._partial / SEGMENTS, lambda path: VideoWriter(path, self.fps), complete
+        )
+
+    @property
+    def frames(self) -> int:
+        """Number of frames added so far, those of a stopped run included."""
+        return self._frames
+
+    def save(self, state: object) -> None:
+        """Save everything so far, so that a run that is stopped from now on can go on from here.
+
+        It is possible every `segments.SEGMENT` frames, when the films are at the end of a segment.
+
+        Parameters
+        ----------
+        state : object
+            The caller's own state. The next run finds it in `saved`.
+        """
+        assert self.resume is not None
+        everything = {
+            "caller": state,
+            "facts": self.facts,
+            "tables": self._tables.save(),
+            "paths": self._paths.save(),
+            "film": self._film.save(),
+            "stills": self._stills.save(),
+            "overlay": self._overlay.save(),
+            "viewer": self._viewer.save(),
+            **{name: getattr(self, name) for name in KEPT},
+        }
+        if self._parquet is not None:
+            everything["parquet"] = self._parquet.save()
+        if self.masks:
+            everything["coco"], everything["pages"] = self._coco.save(), self._label_pages.save()
+            everything["label_film"] = self._label_film.save()
+        write_snapshot(self._partial / SNAPSHOT, self.resume.key, everything)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -4,7 +4,7 @@
 """
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
 from scalor.errors import InputError
+from scalor.files import open_at, saved_position
 from scalor.track_files import (
     COLUMNS,
     Columns,
@@ -85,17 +86,26 @@ ROW_GROUP = 2**16
 class TrackTables:
     """The text tables `tracks.csv` and `tracks_mot.txt` (a line per object and frame) and `counts.csv` (per frame)."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, saved: Sequence[int] | None = None) -> None:
+        self.folder, self.saved = folder, saved
         self._open = ExitStack()
 
     def __enter__(self) -> "TrackTables":
-        self._tracks = self._open.enter_context(open(self.folder / "tracks.csv", "w"))
-        self._mot = self._open.enter_context(open(self.folder / "tracks_mot.txt", "w"))
-        self._counts = self._open.enter_context(open(self.folder / "counts.csv", "w"))
-        self._tracks.write(header(COLUMNS))
-        self._counts.write("frame,seconds,objects\n")
+        names = ("tracks.csv", "tracks_mot.txt", "counts.csv")
+        places = self.saved or (None,) * len(names)
+        self._files = [
+            self._open.enter_context(open_at(self.folder / name, place))
+            for name, place in zip(names, places, strict=True)
+        ]
+        self._tracks, self._mot, self._counts = self._files
+        if self.saved is None:
+            self._tracks.write(header(COLUMNS))
+            self._counts.write("frame,seconds,objects\n")
         return self
+
+    def save(self) -> list[int]:
+        """Write all rows to the disk; return what the constructor needs to go on from here."""
+        return [saved_position(file) for file in self._files]
 
     def add(self, frame: TrackedFrame) -> None:
         """Append a frame: one row of counts, and one row of tracks for each object."""
@@ -115,34 +125,39 @@ class ParquetTable:
         """Return whether pyarrow is installed."""
         return find_spec("pyarrow") is not None
 
-    def __init__(self, path: Path, size: tuple[int, int]) -> None:
-        self.path, self.size = path, size
-        self._waiting: list[Columns] = []
-        self._rows = 0
+    def __init__(self, path: Path, size: tuple[int, int], saved: int | None = None) -> None:
+        self.path, self.size, self.saved = path, size, saved
+        self.rows_path = path.with_name(f"{path.name}.rows")
 
     def __enter__(self) -> "ParquetTable":
         self._schema = arrow_schema(clips=False, facts={"size": list(self.size)})
-        self._writer = import_module("pyarrow.parquet").ParquetWriter(self.path, self._schema)
+        self._row = np.dtype([(field.name, field.type.to_pandas_dtype()) for field in self._schema])
+        self._file = open_at(self.rows_path, self.saved)
         return self
 
     def add(self, frame: TrackedFrame) -> None:
-        """Append a frame. Rows are written in groups, and the last group at the end."""
-        self._waiting.append(frame.columns)
-        self._rows += len(frame.tracks)
-        # Frames without objects are held in memory as well, so the number of frames is limited, too.
-        if self._rows >= ROW_GROUP or len(self._waiting) >= ROW_GROUP:
-            self._flush()
+        """Append a frame. A parquet file cannot be gone on with, so the rows wait in a plain file until the end."""
+        rows = np.empty(len(frame.tracks), self._row)
+        for name in COLUMNS:
+            rows[name] = frame.columns[name]
+        self._file.buffer.write(rows.tobytes())
 
-    def _flush(self) -> None:
-        columns = {name: np.concatenate([part[name] for part in self._waiting]) for name in COLUMNS}
-        self._writer.write_table(arrow_table(columns, self._schema))
-        self._waiting.clear()
-        self._rows = 0
+    def save(self) -> int:
+        """Write all rows to the disk; return what the constructor needs to go on from here."""
+        return saved_position(self._file)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        if kind is None and self._waiting:
-            self._flush()
-        self._writer.close()
+        self._file.close()
+        if kind is not None:
+            return
+        with (
+            open(self.rows_path, "rb") as file,
+            import_module("pyarrow.parquet").ParquetWriter(self.path, self._schema) as writer,
+        ):
+            while group := file.read(ROW_GROUP * self._row.itemsize):
+                rows = np.frombuffer(group, self._row)
+                writer.write_table(arrow_table({name: rows[name] for name in COLUMNS}, self._schema))
+        self.rows_path.unlink()
 
 
 def as_text(value: str) -> str:

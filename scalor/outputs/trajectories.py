@@ -1,16 +1,19 @@
 """Paths of all objects over a whole video: their rows by object, their summaries, and `trajectories.png`."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
 from scalor.errors import without_extra
+from scalor.files import saved_position
 from scalor.outputs.tables import TrackedFrame
 from scalor.visual.colors import colors_of
 
@@ -47,12 +50,24 @@ class TrackSummary:
 class ObjectPaths:
     """Rows of frames in time order, kept in memory or, when they exceed one block, in the file `spill`."""
 
-    def __init__(self, spill: Path, block: int = BLOCK_ROWS) -> None:
+    def __init__(self, spill: Path, block: int = BLOCK_ROWS, saved: dict[str, Any] | None = None) -> None:
         self.spill = spill
         self.rows = 0
         self._block = np.empty(block, ROW)
         self._filled = 0
         self._spilled = 0
+        if saved is not None:
+            self.rows, self._spilled, self._filled = saved["rows"], saved["spilled"], len(saved["block"])
+            self._block[: self._filled] = saved["block"]
+            if self._spilled:
+                os.truncate(spill, self._spilled * self._block.nbytes)
+
+    def save(self) -> dict[str, Any]:
+        """Return what the constructor needs to go on from here."""
+        if self._spilled:
+            with open(self.spill, "ab") as file:
+                saved_position(file)
+        return {"rows": self.rows, "spilled": self._spilled, "block": self._block[: self._filled]}
 
     def add(self, frame: TrackedFrame) -> None:
         """Add the objects of the next frame."""

@@ -9,34 +9,37 @@ Memory does not grow with the length of the video.
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
-from scalor.boxes import Perspective, sizes_at
 from scalor.config import SceneConfig
 from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.health import HealthMonitor
+from scalor.model.image_encoder import EncoderMemory
 from scalor.model.scalor import SCALOR
-from scalor.nn.interface import Tracker
+from scalor.model.state import ObjectState, SceneState
+from scalor.nn.interface import Tracker, TrackerMemory
+from scalor.nn.records import map_tensors
 from scalor.still.foreground import ForegroundTest, to_floats
-from scalor.still.still_background import StillBackground
-from scalor.still.survey import Survey
-from scalor.tracking.identity import LAG, MIN_MEAN_PRESENCE, Identities, believable, merge_duplicates
-from scalor.tracking.sharpening import Sharpener
+from scalor.still.light import Light
+from scalor.still.still_background import FrameLight, StillBackground
+from scalor.tracking.identity import (
+    LAG,
+    Identities,
+    TrackHistory,
+    UndecidedFrame,
+)
+from scalor.tracking.kalman import Linker, LinkerSettings, TrackStates
+from scalor.tracking.post_processing import PostProcessor
 from scalor.tracking.video_view import Lens, VideoView, is_universal, lens_for
 from scalor.tracks import Tracks
 from scalor.video.pixels import Picture
 from scalor.video.resize import resize, scaled_size
 from scalor.video.sources import Frame
 
-LEAST_AREA = 0.12
-"""Smallest box area that is kept, as a share of a typical object's box area at the same place. Smaller boxes show a
-piece of something that flutters."""
-CERTAIN = 0.4
-"""Survey confidence from which on the typical size counts as fully known."""
 SHORTEST_LAG, MOST_WAITING = 4, 2**28
 """Smallest lag in frames, and largest memory in bytes for the images of frames that are not decided yet."""
 WIDEST_LOOK = 320
@@ -128,30 +131,99 @@ def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool =
         Skip post-processing (`PostProcessor`). With post-processing, each frame is yielded up to `lag_for(view)` frames
         later.
     """
-    lens = lens_of(tracker, view)
-    tidy = None if raw else post_processor_for(tracker, view, lens)
-    look = FrameMaker(view, lens)
-    shown: deque[Shown] = deque()
-    undecided: deque[Shown] = deque()
+    return iter(Following(tracker, view, masks, raw))
 
-    def frames() -> Iterator[Observation]:
-        for frame in view.video.whole_frames():
-            picture = view.picture(frame)
-            seen = look(picture)
-            shown.append(Shown(frame, picture, look.foreground, look.brighter))
+
+SAVED_CLASSES = (
+    *(Tracks, SceneState, ObjectState, EncoderMemory, FrameLight, Light),
+    *(Identities, UndecidedFrame, TrackHistory, Linker, LinkerSettings, TrackStates),
+)
+"""Classes of the state that `Following.save` returns, for `scalor.snapshots`."""
+
+
+class Following:
+    """One pass over a video, whose state can be saved after a frame and gone on from; see `follow`."""
+
+    def __init__(self, tracker: Streaming, view: VideoView, masks: bool = False, raw: bool = False) -> None:
+        self.tracker, self.view, self.masks = tracker, view, masks
+        self.lens = lens_of(tracker, view)
+        self.tidy = None if raw else post_processor_for(tracker, view, self.lens)
+        self.look = FrameMaker(view, self.lens)
+        self.memory = TrackerMemory()
+        self.seen = 0
+        """Number of frames that the tracker has seen."""
+        self.ended = False
+        self.shown: deque[Shown] = deque()
+        self.undecided: deque[Shown] = deque()
+
+    def __iter__(self) -> Iterator[Step]:
+        for tracks in stream(self.tracker, self.frames(), self.masks, self.memory):
+            self.undecided.append(self.shown.popleft())
+            seen = self.lens.to_original(tracks)
+            yield from self.steps(self.tidy.step(seen, self.undecided[-1].picture) if self.tidy else [seen])
+        self.ended = True
+        if self.tidy:
+            yield from self.steps(self.tidy.finish())
+
+    def frames(self) -> Iterator[Observation]:
+        """Yield the frames that the tracker has not seen, and find those again whose ids were not decided."""
+        begun, waiting = self.seen, list(self.undecided)
+        self.undecided.clear()
+        for number, frame in enumerate(self.view.video.whole_frames()):
+            if number < begun - len(waiting):
+                continue
+            picture = self.view.picture(frame)
+            if number < begun:
+                self.undecided.append(waiting[len(self.undecided)]._replace(frame=frame, picture=picture))
+                continue
+            seen = self.look(picture)
+            self.shown.append(Shown(frame, picture, self.look.foreground, self.look.brighter))
+            self.seen += 1
             yield seen
 
-    def steps(decided: Iterable[Tracks]) -> Iterator[Step]:
+    def steps(self, decided: Iterable[Tracks]) -> Iterator[Step]:
+        """Yield the oldest undecided frames with their tracks."""
         for in_view in decided:
-            one = undecided.popleft()
-            yield Step(one.frame, view.to_frame(in_view, one.frame), in_view, one.foreground, one.brighter)
+            one = self.undecided.popleft()
+            assert one.frame is not None
+            yield Step(one.frame, self.view.to_frame(in_view, one.frame), in_view, one.foreground, one.brighter)
 
-    for tracks in stream(tracker, frames(), masks):
-        undecided.append(shown.popleft())
-        seen = lens.to_original(tracks)
-        yield from steps(tidy.step(seen, undecided[-1].picture) if tidy else [seen])
-    if tidy:
-        yield from steps(tidy.finish())
+    def save(self) -> dict[str, Any] | None:
+        """Return the state after the last step; None if the tracker cannot go on from a state, or at the video's end.
+
+        Pictures are not part of it: they are read from the video again.
+        """
+        if self.memory.state is None or self.ended:
+            return None
+        nothing = np.empty((0, 0, 3), np.uint8)
+        return {
+            "memory": self.memory.state,
+            "seen": self.seen,
+            "undecided": [tuple(one._replace(frame=None, picture=nothing)) for one in self.undecided],
+            "lights": [one.light for one in self.backgrounds()],
+            "brightness": self.look.brightness,
+            "foreground": self.look.foreground,
+            "brighter": self.look.brighter,
+            "identities": None if self.tidy is None else self.tidy.identities,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that `save` returned for the same tracker, video and options."""
+        device = next(self.tracker.parameters()).device if isinstance(self.tracker, SCALOR) else None
+        self.memory.state = map_tensors(lambda tensor: tensor if device is None else tensor.to(device), state["memory"])
+        self.seen = state["seen"]
+        self.undecided = deque(Shown(*one) for one in state["undecided"])
+        for background, light in zip(self.backgrounds(), state["lights"], strict=True):
+            background.light = light
+        self.look.brightness, self.look.foreground = state["brightness"], state["foreground"]
+        self.look.brighter = state["brighter"]
+        if self.tidy is not None:
+            self.tidy.identities = state["identities"]
+
+    def backgrounds(self) -> list[StillBackground]:
+        """Return the backgrounds that follow the light from frame to frame."""
+        three = (self.lens.behind, self.look.background, self.tidy.background if self.tidy else None)
+        return [one for one in three if one is not None]
 
 
 def lag_for(view: VideoView) -> int:
@@ -166,7 +238,8 @@ def lag_for(view: VideoView) -> int:
 class Shown(NamedTuple):
     """A frame that was passed to the tracker."""
 
-    frame: Frame
+    frame: Frame | None
+    """None in a saved state."""
     picture: Picture
     """Its image in the steady video."""
     foreground: Bool[np.ndarray, "h w"] | None
@@ -204,95 +277,6 @@ class FrameMaker:
         return looked.frame
 
 
-class PostProcessor:
-    """Post-processing for models of a still camera: duplicate removal, sharper boxes, long-term ids.
-
-    It works frame by frame.
-    """
-
-    def __init__(
-        self,
-        object_size: tuple[float, float],
-        lens: Lens,
-        found: Survey | None = None,
-        lag: int = LAG,
-        fps: float = 0.0,
-    ) -> None:
-        """Set up the post-processing of one video.
-
-        Parameters
-        ----------
-        object_size
-            Typical height and width in pixels of the video.
-        lens
-            The lens through which the model sees the video.
-        found
-            The survey of the video, for universal weights and those refined from them; None for other weights.
-        lag
-            Frames to wait before a frame is decided.
-        fps
-            Frames per second.
-        """
-        assert lens.background is not None
-        self.object_size, self.lens, self.found = object_size, lens, found
-        self.perspective = lens.perspective if found is None else found.perspective
-        self.background = StillBackground(lens.background.epochs)
-        self.sharpen = None
-        # At full resolution there is nothing to sharpen, and small, faint objects would be dropped (docs/log.md).
-        if lens.scale < 1:
-            still, corner = lens.background.still, lens.corners[:2]
-            self.sharpen = (
-                Sharpener(still, object_size, corner, lens.contrast)
-                if found is None
-                else Sharpener(still, object_size, corner, 1.0, found.test)
-            )
-        likely, any_direction = (0.0, False) if found is None else (MIN_MEAN_PRESENCE, found.any_direction)
-        self.identities = Identities(object_size, lens.corners, lag, likely, any_direction, fps)
-
-    def step(self, tracks: Tracks, picture: Picture) -> list[Tracks]:
-        """Add the tracks of the next frame and return the frames that are decided by now."""
-        seen = self.merge_duplicates(tracks)
-        if self.sharpen:
-            x0, y0, x1, y1 = self.lens.corners
-            behind = self.background.at(picture[y0:y1, x0:x1])
-            seen = self.merge_duplicates(self.sharpen(seen, picture, behind))
-        return self.identities.step(self.believable(seen))
-
-    def finish(self) -> list[Tracks]:
-        """Return the remaining frames, after the end of the video."""
-        return self.identities.finish()
-
-    def merge_duplicates(self, tracks: Tracks) -> Tracks:
-        """Merge the tracks that show the same object."""
-        return merge_duplicates(tracks, self.usual(tracks))
-
-    def believable(self, tracks: Tracks) -> Tracks:
-        """Return the tracks that are large enough to be objects and present enough for their shape.
-
-        Without a survey, all tracks are returned.
-        """
-        if self.found is None:
-            return tracks
-        usual = self.usual(tracks)
-        large = (tracks.box[:, 2:] - tracks.box[:, :2]).prod(1) >= LEAST_AREA * usual.prod(1)
-        certainty = min(1.0, self.found.confidence / CERTAIN)
-        return tracks.select(large & believable(tracks, usual, self.found.any_direction, certainty))
-
-    def usual(self, tracks: Tracks) -> Float[np.ndarray, "N 2"]:
-        """Return the typical width and height of an object at the place of each track."""
-        return usual_sizes(tracks, self.object_size, self.perspective, self.lens)
-
-
-def usual_sizes(
-    tracks: Tracks, object_size: tuple[float, float], perspective: Perspective, lens: Lens
-) -> Float[np.ndarray, "N 2"]:
-    """Return the typical width and height of an object at the place of each track, in pixels of the video."""
-    _, top, _, bottom = lens.corners
-    row = tracks.box[:, 1::2].mean(1) - top
-    sizes: np.ndarray = sizes_at(row, bottom - top, perspective)[:, None] * np.array(object_size[::-1])
-    return sizes
-
-
 def post_processor_for(tracker: Streaming, view: VideoView, lens: Lens) -> PostProcessor | None:
     """Return the post-processing for a model of a still camera; None for other trackers, which need none."""
     if not (isinstance(tracker, SCALOR) and tracker.config.still):
@@ -304,8 +288,12 @@ def post_processor_for(tracker: Streaming, view: VideoView, lens: Lens) -> PostP
     return PostProcessor(size, lens, found, lag_for(view), view.steady.fps / view.video.selection.stride)
 
 
-def stream(tracker: Streaming, frames: Iterator[Observation], masks: bool) -> Iterator[Tracks]:
-    """Run a tracker on frames, with visible masks if requested."""
+def stream(
+    tracker: Streaming, frames: Iterator[Observation], masks: bool, memory: TrackerMemory | None = None
+) -> Iterator[Tracks]:
+    """Run a tracker on frames, with visible masks if requested. SCALOR goes on from the memory and updates it."""
+    if isinstance(tracker, SCALOR):
+        return tracker.stream(frames, masks, memory)
     if not masks:
         return tracker.stream(frames)
     if not isinstance(tracker, Tracker):

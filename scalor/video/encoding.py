@@ -122,8 +122,9 @@ class VideoWriter:
         # faststart: a web page can play the file while it loads.
         output = av.open(self._temporary, "w", format="mp4", options={"movflags": "faststart"})
         container = self._stack.enter_context(output)
-        # Quality 16 (lower is better; 23 is usual): thin coloured lines keep their colour.
-        options = {"crf": "16", "preset": "veryfast"}
+        # Quality 17 (lower is better; 23 is usual): thin coloured lines keep their colour.
+        # Without mbtree, because x264 with it and B-frames writes other bytes each time (docs/log.md).
+        options = {"crf": "17", "preset": "veryfast", "x264-params": "mbtree=0"}
         rate = Fraction(float(self.fps)).limit_denominator(1001)
         # yuv420p halves the height and width of the colour planes, so both must be even.
         height, width = self._size[0] + self._size[0] % 2, self._size[1] + self._size[1] % 2

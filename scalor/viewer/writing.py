@@ -13,7 +13,9 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Bool, UInt8
 
+from scalor.files import saved_position
 from scalor.tracks import Tracks
+from scalor.video.segments import SegmentedFilm, Writer
 from scalor.viewer import chunks
 from scalor.viewer.chunks import Chunk, TrackIndex, packed, script
 from scalor.viewer.film import FilmWriter, film_rate, film_size
@@ -22,6 +24,8 @@ FOLDER = "report_viewer"
 """Name of the folder beside report.html."""
 INDEX = "index.js"
 FILM = "video.mp4"
+KEPT = {"_index", "_frames", "_seconds", "_waiting", "_masks", "_start", "_rows", "_chunks"}
+"""Attributes of a `ViewerWriter` that a saved state holds."""
 
 
 class ViewerWriter:
@@ -39,6 +43,10 @@ class ViewerWriter:
         Encoder of a mask as COCO's text. Masks are written if it is given.
     film : Path, optional
         A film that was written before. It is used again, and the pictures of frames are ignored.
+    segments : Path, optional
+        Folder for the segments of the film. By default, the film is written in one piece.
+    saved : dict, optional
+        State that `save` returned, to go on from; only with segments.
     """
 
     def __init__(
@@ -48,8 +56,11 @@ class ViewerWriter:
         fps: float,
         encode: Callable[[Bool[np.ndarray, "H W"]], str] | None = None,
         film: Path | None = None,
+        segments: Path | None = None,
+        saved: dict[str, Any] | None = None,
     ) -> None:
         self.folder = folder
+        self.segments, self.saved = segments, saved or {}
         self.size = size
         self.rate = film_rate(fps)
         self.encode = encode
@@ -65,15 +76,34 @@ class ViewerWriter:
         self._waiting: list[Tracks] = []
         self._masks: list[str] = []
         self._start = self._rows = self._chunks = 0
+        for name in KEPT & self.saved.keys():
+            setattr(self, name, self.saved[name])
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self.folder.mkdir()
-        if self.film is None:
-            self._film = self._stack.enter_context(FilmWriter(self.folder / FILM, self.rate))
+        self.folder.mkdir(exist_ok=bool(self.saved))
+        film = self.folder / FILM
+        if self.film is not None:
+            link_or_copy(self.film, film)
+        elif self.segments is None:
+            self._film: Writer = self._stack.enter_context(FilmWriter(film, self.rate))
         else:
-            link_or_copy(self.film, self.folder / FILM)
+            segmented = SegmentedFilm(
+                film, self.segments, lambda path: FilmWriter(path, self.rate), self.saved.get("film", 0)
+            )
+            self._film = self._stack.enter_context(segmented)
         return self
+
+    def save(self) -> dict[str, Any]:
+        """Write everything to the disk, at the end of a segment; return what the constructor needs to go on from here.
+
+        Only with segments.
+        """
+        assert isinstance(self._film, SegmentedFilm)
+        for path in self.folder.iterdir():
+            with open(path, "rb") as file:
+                saved_position(file)
+        return {"film": self._film.save(), **{name: getattr(self, name) for name in KEPT}}
 
     def add(self, picture: UInt8[np.ndarray, "H W 3"], seconds: float, index: int, tracks: Tracks) -> None:
         """Add the next frame with its tracks."""

@@ -91,6 +91,7 @@ def test_a_result_folder_remembers_far_less_than_a_frame_per_frame(
     monkeypatch.setattr("scalor.outputs.result_folder.ObjectPaths", partial(ObjectPaths, block=64))
     monkeypatch.setattr("scalor.outputs.tables.ROW_GROUP", 64)
     monkeypatch.setattr("scalor.viewer.writing.FilmWriter", Unwatched)
+    monkeypatch.setattr("scalor.video.segments.join_films", lambda parts, path: path.touch())
     monkeypatch.setattr("scalor.viewer.chunks.CHUNK_FRAMES", 16)
 
     def memory(count: int) -> tuple[int, int]:

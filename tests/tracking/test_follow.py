@@ -12,10 +12,12 @@ from scalor.config import ModelConfig
 from scalor.data.observation import Observation
 from scalor.errors import InputError
 from scalor.model.scalor import SCALOR
+from scalor.nn.interface import TrackerMemory
 from scalor.outputs import ResultFolder
 from scalor.pipeline import track_video
 from scalor.still.still_background import StillBackground
-from scalor.tracking.follow import PostProcessor, follow
+from scalor.tracking.follow import follow
+from scalor.tracking.post_processing import PostProcessor
 from scalor.tracking.video_view import Lens, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import Selection, open_video
@@ -46,7 +48,9 @@ class Brightest:
 class Doubling(SCALOR):
     """A model that sees the one object twice."""
 
-    def stream(self, frames: Iterable[object], masks: bool = False) -> Iterator[Tracks]:
+    def stream(
+        self, frames: Iterable[object], masks: bool = False, memory: TrackerMemory | None = None
+    ) -> Iterator[Tracks]:
         for seen in Brightest().stream(frames):
             yield join_tracks([seen, replace(seen, id=seen.id + 1)])
 

@@ -1,0 +1,106 @@
+"""`python -m benchmarks.resumed_track`: what kills of `scalor track` cost, and whether the bytes are the same after.
+
+A long film of shapes is tracked in one piece, and once more with kills (SIGKILL) at random moments, each followed by
+the same command.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import plan, report
+from benchmarks.long_video import FPS, film
+from scalor.outputs.resuming import SNAPSHOT
+from scalor.replacement import PARTIAL
+from scalor.video import write_video
+
+RESULT = Path(__file__).parent / "results" / "cpu-resumed-track.json"
+
+
+@dataclass(frozen=True)
+class Row:
+    run: str
+    """`whole`, or a number of the killed run's parts."""
+    seconds: float
+    snapshot_mib: float | None
+    """Size of the snapshot that is left; None if there is none."""
+    files: int
+    """Number of files that are finished."""
+    other_bytes: int | None
+    """How many of them differ from those of the whole run."""
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def track(folder: Path, words: Sequence[str], limit: float | None) -> float:
+    """Run `scalor track` in a folder, kill it after a time, and return how long it ran."""
+    start = time.monotonic()
+    command = [sys.executable, "-m", "scalor", "track", "../film.mp4", "--out", "tracked", *words]
+    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        code = running.wait(limit)
+        assert code == 0, f"exit code {code}"
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
+    return time.monotonic() - start
+
+
+def measure(folder: Path, video: Path | None, frames: int, kills: int, seed: int, words: Sequence[str]) -> list[Row]:
+    if video is None:
+        write_video(folder / "film.mp4", film(frames), FPS)
+    else:
+        (folder / "film.mp4").symlink_to(video.resolve())
+    for name in ("whole", "killed"):
+        (folder / name).mkdir()
+    whole = track(folder / "whole", words, None)
+    wanted = contents(folder / "whole" / "tracked")
+    rows = [Row("whole", whole, None, len(wanted), None)]
+    chance = random.Random(seed)
+    for number in range(kills + 1):
+        # On average the kills leave time for about the whole video.
+        limit = chance.uniform(0.2, 1.8) * whole / kills if number < kills else None
+        seconds = track(folder / "killed", words, limit)
+        tracked = folder / "killed" / "tracked"
+        snapshot = tracked / PARTIAL / SNAPSHOT
+        size = snapshot.stat().st_size / 2**20 if snapshot.exists() else None
+        done = (tracked / "report.html").exists()
+        found = contents(tracked) if done else {}
+        other = sum(found.get(name) != data for name, data in wanted.items()) if done else None
+        rows.append(Row(str(number), seconds, size, len(found), other))
+        if done:
+            break
+    return rows
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.resumed_track", description=__doc__)
+    parser.add_argument("--video", type=Path, default=None, help="video to track (default: a film of shapes)")
+    parser.add_argument("--frames", type=int, default=20_000, help="frames of the film of shapes")
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments of the kills")
+    parser.add_argument("--weights", default="shapes-md")
+    parser.add_argument("--out", type=Path, default=RESULT, help="JSON file")
+    asked = parser.parse_args(words)
+    origin = report.provenance(plan.CPU, words)
+    del origin["settings"]
+    origin["command"] = origin["command"].replace("benchmarks", "benchmarks.resumed_track", 1)
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = ["--weights", asked.weights]
+        rows = measure(Path(folder), asked.video, asked.frames, asked.kills, asked.seed, chosen)
+    report.write(asked.out, {"rows": [asdict(row) for row in rows], **origin})
+    print(f"{origin['command']}\ncommit {origin['commit']}, {origin['date']}\n\n{report.table(rows)}\n\n-> {asked.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

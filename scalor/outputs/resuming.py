@@ -1,0 +1,46 @@
+"""Going on with a stopped run: what the runs must have in common, and the snapshot in the hidden folder."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scalor.errors import InputError
+from scalor.files import folder_lock
+from scalor.replacement import PARTIAL
+from scalor.snapshots import read_key
+
+SNAPSHOT = "snapshot"
+"""Name of the snapshot in the hidden folder of a run."""
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """How a run goes on with one that was stopped."""
+
+    key: Mapping[str, str]
+    """What both runs must have in common: the video, the weights, every option, the code."""
+    classes: tuple[type, ...]
+    """Classes of the caller's state."""
+    restart: bool = False
+    """Whether to begin again in any case."""
+
+    def prepare(self, folder: Path) -> None:
+        """Delete an unfinished run in a folder if it shall not be gone on with.
+
+        Raise InputError if it had other options and nobody said that it may be deleted.
+        """
+        partial = folder / PARTIAL
+        before = read_key(partial / SNAPSHOT)
+        if before is None and not self.restart:
+            return
+        with folder_lock(folder):
+            if self.restart or before is None:
+                shutil.rmtree(partial, ignore_errors=True)
+                return
+        differ = sorted(name for name in before.keys() | self.key.keys() if before.get(name) != self.key.get(name))
+        if differ:
+            raise InputError(
+                f"{folder} holds a run that was stopped and that had another {' and another '.join(differ)}: repeat "
+                "that command to go on with it, choose another folder with --out, or give --restart to begin again."
+            )
