@@ -97,13 +97,13 @@ def write_page(folder: Path, frames: int, tracks: int, life: int) -> float:
     """Write a report with its data; return the average number of objects in view."""
     film = folder / FILM
     write_film(film, frames)
-    born = np.linspace(-life, frames, tracks, endpoint=False).astype(int)
+    born = np.linspace(1 - life, frames, tracks, endpoint=False).astype(int)
     rows = 0
     with ViewerWriter(folder / FOLDER, SIZE, FPS, film=film) as viewer:
         for t in range(frames):
             ids = np.flatnonzero((born <= t) & (t < born + life))
-            x = (13.7 * ids + 1.3 * (t - born[ids])) % (SIZE[1] - 24)
-            y = 20 + (71.3 * ids + 30 * np.sin((t - born[ids]) / 40)) % (SIZE[0] - 70)
+            x = bouncing(13.7 * ids + 1.3 * (t - born[ids]), SIZE[1] - 24)
+            y = 20 + bouncing(71.3 * ids + 30 * np.sin((t - born[ids]) / 40), SIZE[0] - 70)
             viewer.add(np.empty((0, 0, 3), np.uint8), t / FPS, t, as_tracks(t, ids + 1, x, y))
             rows += len(ids)
         viewer.finish()
@@ -122,6 +122,11 @@ def write_page(folder: Path, frames: int, tracks: int, life: int) -> float:
     )
     (folder / "report.html").write_text(report.to_html(), encoding="utf-8")
     return rows / frames
+
+
+def bouncing(places: np.ndarray, room: float) -> np.ndarray:
+    """Return places on a line as places between two walls that reflect."""
+    return np.asarray(room - np.abs(places % (2 * room) - room))
 
 
 def as_tracks(t: int, ids: np.ndarray, x: np.ndarray, y: np.ndarray) -> Tracks:

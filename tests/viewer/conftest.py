@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from tests.viewer.numbered import write_results
-from tests.viewer.screen import Screen, launched
+from tests.viewer.screen import Screen, launched, missing
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests that need a browser where there is none. Marks, unlike fixtures, are told in one line for a file."""
+    reason = missing()
+    for item in items:
+        if reason is not None and "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,11 @@ import io
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from tests.viewer.numbered import SIZE
@@ -22,14 +22,21 @@ def find_browser() -> str | None:
     return named or next((path for path in map(shutil.which, BROWSERS) if path), None)
 
 
+def missing() -> str | None:
+    """What is missing for tests in a browser, or None."""
+    if find_spec("playwright") is None:
+        return "needs playwright: pip install playwright"
+    if find_browser() is None:
+        return "needs Chromium: install it (apt install chromium) or set the variable CHROMIUM to its path"
+    return None
+
+
 def launched() -> Iterator[Any]:
-    """Yield a browser; skip the test if there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-    path = find_browser()
-    if path is None:
-        pytest.skip("needs Chromium: install it (apt install chromium) or set the variable CHROMIUM to its path")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    """Yield a browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
         yield browser
         browser.close()
 
