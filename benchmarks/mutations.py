@@ -6,8 +6,8 @@ breakages were caught, and by which test. A breakage that survives is a promise 
 At the end comes a control run: the tests that failed run again, all together, on the unbroken copy, and must pass.
 A test that does not fails for a reason of its own, and its breakages count as not tested.
 
-The file of `--json` is written after every breakage. `--again` goes on from it: only breakages that it does not call
-caught are tested, and each row names the commit that it was measured at.
+The file of `--json` is written after every breakage, so a run may be stopped at any time. `--again` goes on from it:
+only breakages that it does not call caught are tested, and each row names the commit that it was measured at.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -623,9 +623,11 @@ def controlled(rows: Sequence[Row], folder: Path) -> list[Row]:
 
 
 def earlier(file: Path) -> list[Row]:
-    """Return the rows of a file of results whose breakages were caught and are still in the list."""
-    names = {one.name for one in MUTATIONS}
-    rows = [Row(**row) for row in json.loads(file.read_text())["rows"]]
+    """Return the rows of a file of results, if there is one, whose breakages were caught and are still in the list."""
+    if not file.exists():
+        return []
+    names, columns = {one.name for one in MUTATIONS}, {field.name for field in fields(Row)}
+    rows = [Row(**row) for row in json.loads(file.read_text())["rows"] if row.keys() == columns]
     return [row for row in rows if row.result == "caught" and row.mutation in names]
 
 

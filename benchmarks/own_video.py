@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.plan import Plan
 from scalor.pipeline import load_for
 from scalor.tracking.follow import follow
-from scalor.tracking.video_view import look_at
-from scalor.video import Video, open_video
+from scalor.tracking.video_view import VideoView, look_at
+from scalor.video import open_video
 
 WEIGHTS = "pets"
 HEIGHT, WIDTH = 576, 768
@@ -41,10 +41,10 @@ def rows(plan: Plan) -> list[VideoRow]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.npy"
         np.save(path, film(TIMES_AS_LONG * plan.frames, plan.seed))
-        video = open_video(str(path))
+        view = look_at(open_video(str(path)))
         return [
-            time_video(video, plan, "the model alone", raw=True),
-            time_video(video, plan, "with sharper boxes and lasting ids", raw=False),
+            time_video(view, plan, "the model alone", raw=True),
+            time_video(view, plan, "with sharper boxes and lasting ids", raw=False),
         ]
 
 
@@ -60,8 +60,7 @@ def film(frames: int, seed: int) -> np.ndarray:
     return pictures
 
 
-def time_video(video: Video, plan: Plan, what: str, raw: bool) -> VideoRow:
-    view = look_at(video)
+def time_video(view: VideoView, plan: Plan, what: str, raw: bool) -> VideoRow:
     tracker = load_for(view, WEIGHTS, plan.where)
     counts, times = [], []
     for count, took in timed(len(step.tracks) for step in follow(tracker, view, raw=raw)):

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.plan import Plan
+from scalor.files import replacing
 from scalor.provenance import commit, today
 
 
@@ -96,5 +97,6 @@ def installed(package: str) -> str | None:
 
 def write(path: Path, result: dict[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n")
+    with replacing(path) as part:
+        part.write_text(json.dumps(result, indent=2) + "\n")
     return path

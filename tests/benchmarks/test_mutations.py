@@ -62,6 +62,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tests" / "test_slow.py").write_text("import time\n\ndef test_slow():\n    time.sleep(60)\n")
     monkeypatch.setattr(mutations, "ROOT", tmp_path)
     monkeypatch.setattr(mutations, "COPIED", ("scalor", "tests"))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # to load them takes ten times as long as the tests
 
 
 @pytest.mark.usefixtures("toy")
@@ -81,7 +82,7 @@ def test_a_breakage_is_caught_by_a_test_that_passes_without_it(
 ) -> None:
     monkeypatch.setattr(mutations, "MUTATIONS", (Mutation("toy.py", old, new, tests),))
     if said == "too long":
-        monkeypatch.setattr(mutations, "LONGEST_S", 8)
+        monkeypatch.setattr(mutations, "LONGEST_S", 3)
     assert main([]) == (said == "not tested")
     printed = capsys.readouterr().out
     assert f"{old} -> {new}  {said}" in printed
@@ -120,3 +121,11 @@ def test_going_on_tests_only_what_was_not_caught(
     assert said["results"] == {"caught": 2}
     assert said["rows"][0] == first[0]
     assert [row["by"].split("::")[-1] for row in said["rows"]] == ["test_double", "test_label"]
+
+
+def test_going_on_from_no_file_or_from_rows_without_a_commit_tests_all(tmp_path: Path) -> None:
+    file = tmp_path / "said.json"
+    assert mutations.earlier(file) == []
+    row = {"mutation": MUTATIONS[0].name, "result": "caught", "by": "tests/test_toy.py::test_double", "seconds": 1.0}
+    file.write_text(json.dumps({"rows": [row, {**row, "commit": "01a8ac4"}]}))
+    assert mutations.earlier(file) == [mutations.Row(**row, commit="01a8ac4")]

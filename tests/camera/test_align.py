@@ -47,6 +47,20 @@ def test_different_scenes_and_empty_ones_do_not_match() -> None:
         assert find(*pair) is None
 
 
+@pytest.mark.parametrize(("share", "located"), [(0.7, True), (0.3, False)])
+def test_so_many_of_the_points_that_are_found_again_must_move_as_one(share: float, located: bool) -> None:
+    """Dots in rows, of which a share moves by 3 pixels to the right, and each other one by itself."""
+    random = np.random.default_rng(0)
+    one, two = (np.full((240, 320, 3), 90, np.uint8) for _ in range(2))
+    for number, (y, x) in enumerate((y, x) for y in range(20, 230, 20) for x in range(20, 310, 20)):
+        brightness = random.integers(120, 255, 3)
+        dx, dy = (3, 0) if number % 10 < 10 * share else random.integers(-6, 7, 2)
+        one[y - 3 : y + 3, x - 3 : x + 3] = brightness
+        two[y - 3 + dy : y + 3 + dy, x - 3 + dx : x + 3 + dx] = brightness
+    match = align(Landmarks(evened(one)), evened(two), identity())
+    assert (match is not None) == located
+
+
 def test_without_opencv_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(InputError, match=r"opencv-python-headless.*scalor\[video\]"):

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalor.fitting.refine import LabelFreeScore, label_free_score
+from scalor import checkpoint
+from scalor.fitting.refine import LabelFreeScore, RefineOptions, label_free_score, settings
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks
 from scalor.video import open_video
@@ -53,6 +54,23 @@ def view(tmp_path: Path) -> VideoView:
 def body(t: int) -> np.ndarray:
     x = 8 + abs((2 * t) % 120 - 60)
     return np.array([x, 20, x + WIDTH, 20 + HEIGHT], float)
+
+
+def test_objects_have_one_size_in_training_frames_whatever_the_resolution(view: VideoView, tmp_path: Path) -> None:
+    large = np.load(tmp_path / "body.npy").repeat(2, 1).repeat(2, 2)
+    np.save(tmp_path / "large.npy", large)
+    model = checkpoint.read(checkpoint.find("any")).config.model
+    options = RefineOptions(steps=20)
+    scene, finer = (
+        settings(model, one, 1, "footage.npz", options).scene
+        for one in (view, look_at(open_video(tmp_path / "large.npy")))
+    )
+    assert scene.object_size == pytest.approx((HEIGHT, WIDTH), abs=1)
+    assert finer.object_size == pytest.approx((2 * HEIGHT, 2 * WIDTH), abs=2)
+    for one in (scene, finer):
+        height, width = one.object_size
+        assert one.size == pytest.approx((height * one.scale * width * one.scale * one.stretch) ** 0.5, rel=0.02)
+    assert finer.size == pytest.approx(scene.size, rel=0.05)
 
 
 class Seeing:

@@ -31,6 +31,17 @@ def test_size_speed_and_number_are_found(size: tuple[int, int], speed: float, tm
     assert found.objects == pytest.approx(2.4, abs=0.7)  # now and then one is out of view
 
 
+def test_objects_that_touch_are_counted_one_by_one(tmp_path: Path) -> None:
+    def draw(picture: np.ndarray, t: int) -> None:
+        for top, left, people in ((4, 2, 1), (28, 60, 1), (52, 90, 1), (74, 30, 3)):
+            x = (left + 2 * t) % 100
+            picture[top : top + 16, x : x + 8 * people] = 250, 30, 20
+
+    found = look(films.film(tmp_path / "film.npy", films.street(), draw))
+    assert found.object_size == pytest.approx((16, 8), abs=2.5)
+    assert found.objects == pytest.approx(6, abs=0.5)
+
+
 @pytest.mark.parametrize("slope", [0.0, 0.15])
 def test_a_perspective_is_found_where_there_is_one(slope: float, tmp_path: Path) -> None:
     """Boxes whose height and width grow with the row that they walk along; some are pieces, some pairs."""
