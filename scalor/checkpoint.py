@@ -99,6 +99,11 @@ class Checkpoint:
         """The tensors of the model, without the training state."""
         return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(STATE)}
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The provenance as a copy of the weights records it, with the settings that this file does not record."""
+        return {**self.provenance, MISSING: self.missing} if self.missing else self.provenance
+
 
 def provenance(config: Config[SystemConfig], step: int, device: torch.device) -> dict[str, Any]:
     """Return the provenance of weights: what is needed to reproduce them.
@@ -261,8 +266,13 @@ def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = N
         The file to write. An existing file is replaced.
     config : Config, optional
         The config of the whole run, which is stored in the file. Default: the config of the run that the model was
-        loaded from. For a model that was not loaded from a file: the model's own settings, with default settings for
-        the scenes and the training. Such a model needs a config if it is for a still camera.
+        loaded from, or of the preset that it was built by. For any other model: the model's own settings, with default
+        settings for the scenes and the training. Such a model needs a config if it is for a still camera.
+
+    Notes
+    -----
+    The provenance of a model that was loaded stays, with an entry `saved`: when and by which command it was written
+    again.
 
     Raises
     ------
@@ -277,15 +287,17 @@ def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = N
     """
     scene = SceneConfig(frame=model.config.frame)
     whole = config or model.run or Config(model=model.config, scene=scene, test=scene)
-    origin = provenance(whole, 0, next(model.parameters()).device)
+    if model.origin is None:
+        origin = provenance(whole, 0, next(model.parameters()).device)
+    else:
+        origin = {**model.origin, "saved": f"{today()}, commit {commit()}, by {command_line()}"}
     write(Path(path), dict(model.state_dict()), whole, origin)
 
 
 def save_packed(weights: str | Path, path: str | Path) -> None:
     """Write a small copy of a model's weights (see `scalor.checkpoint`), with the same config and provenance."""
     found = read(find(weights))
-    missing = {MISSING: found.missing} if found.missing else {}
-    write(Path(path), pack(found.weights), found.config, {**found.provenance, **missing})
+    write(Path(path), pack(found.weights), found.config, found.origin)
 
 
 def load(name_or_path: StrPath, device: str | torch.device = "cpu", slots: int | None = None) -> Model:
@@ -306,7 +318,7 @@ def load(name_or_path: StrPath, device: str | torch.device = "cpu", slots: int |
     if slots is not None:
         config = with_slots(config, slots, name_or_path)
     model = systems.build(config)
-    model.run = replace(checkpoint.config, model=config)
+    model.run, model.origin = replace(checkpoint.config, model=config), checkpoint.origin
     fill(model, {name: tensor.float() for name, tensor in checkpoint.weights.items()}, path)
     return model.to(pick_device(device)).eval()
 

@@ -204,6 +204,8 @@ def test_a_fit_can_be_given_wherever_weights_are(tmp_path: Path) -> None:
         scalor.fit(walking("uint8 THWC"), tmp_path / "other", settings={"train.batc": 2}, quiet=True)
     with pytest.raises(scalor.InputError, match="give the folder of the run"):
         scalor.fit(walking("uint8 THWC"))
+    with pytest.raises(scalor.InputError, match="fps is given with --resume"):
+        scalor.fit(walking("uint8 THWC"), tmp_path / "run", resume=True, fps=25, device="cpu", quiet=True)
     again = scalor.fit(walking("uint8 THWC"), tmp_path / "run", resume=True, device="cpu", quiet=True)
     assert again.step == 2
 

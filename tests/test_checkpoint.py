@@ -177,6 +177,22 @@ def test_a_loaded_model_is_saved_with_the_settings_of_its_run(tmp_path: Path) ->
         assert copy == replace(shipped, model=replace(shipped.model, slots=5))
 
 
+def test_a_loaded_model_is_saved_with_the_provenance_of_its_weights(tmp_path: Path) -> None:
+    scalor.save(scalor.load("pets"), tmp_path / "copy.safetensors")
+    shipped, copy = checkpoint.read(checkpoint.find("pets")), checkpoint.read(tmp_path / "copy.safetensors")
+    assert copy.provenance.pop("saved").startswith(f"{provenance.today()}, commit ")
+    assert copy.provenance == shipped.provenance
+    assert copy.missing == shipped.missing != ()
+
+
+@pytest.mark.parametrize("preset", ["any-video", "shapes-tiny"])
+def test_a_model_of_a_preset_is_saved_with_its_settings(preset: str, tmp_path: Path) -> None:
+    scalor.save(scalor.build(preset), tmp_path / "new.safetensors")
+    saved = checkpoint.read(tmp_path / "new.safetensors")
+    assert saved.config == scalor.get_preset(preset)
+    assert (saved.provenance["step"], "saved" in saved.provenance) == (0, False)
+
+
 def test_a_model_can_be_given_other_slots(saved: Path, model: SCALOR) -> None:
     roomy = scalor.load(saved, slots=9)
     assert roomy.config.slots == 9

@@ -9,6 +9,7 @@ import numpy as np
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.cli import overrides
 from scalor.cli.text import region_of, survey_text
+from scalor.config import FPS
 from scalor.files import print_json
 from scalor.fitting import refine, scratch
 from scalor.fitting.fit import (
@@ -18,13 +19,14 @@ from scalor.fitting.fit import (
     Preparation,
     check_resumed,
     folder_for,
+    is_given,
     prepare,
     resumed,
 )
 from scalor.video import Selection
 
 OPTIONS = ("steps", "minutes", "weights", "scratch", "object_size", "scale", "stride")
-PART = ("region", "start", "end")
+PART = ("region", "start", "end", "fps")
 
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -50,7 +52,7 @@ def prepared(arguments: argparse.Namespace, words: list[str]) -> Preparation:
         arguments.out,
         FitOptions(**{name: getattr(arguments, name) for name in OPTIONS}),
         Selection(region_of(arguments), arguments.start, arguments.end),
-        arguments.fps,
+        FPS if arguments.fps is None else arguments.fps,
         partial(overrides.apply, words=words),
         arguments.device,
     )
@@ -60,7 +62,7 @@ def continued(arguments: argparse.Namespace, words: list[str]) -> Preparation:
     """Return a fit that was stopped, ready to train on."""
     folder = folder_for(arguments.video, arguments.out)
     ready = resumed(folder, arguments.device)
-    given = [name for name in (*OPTIONS, *PART) if getattr(arguments, name) not in (None, False)]
+    given = [name for name in (*OPTIONS, *PART) if is_given(getattr(arguments, name))]
     check_resumed([*words, *(f"--{name.replace('_', '-')}" for name in given)])
     return ready
 

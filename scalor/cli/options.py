@@ -169,7 +169,7 @@ def add_fit(commands: Commands) -> None:
         default=None,
         help="learn from every so many frames (default: all; with --scratch by speed)",
     )
-    add_selection(more)
+    add_selection(more, fps=None)  # so that a fit that goes on can tell whether it is given
     add_help_all(fit, "defaults; `fit` changes most of them by the video, and writes all into chosen.json")
 
 
@@ -277,8 +277,8 @@ def add_together(sub: Parser) -> None:
     sub.add_argument("--together", type=positive, default=8, help="most trainings side by side; others wait")
 
 
-def add_selection(sub: argparse._ActionsContainer) -> None:
-    """Add the options that select a part of a video."""
+def add_selection(sub: argparse._ActionsContainer, fps: float | None = FPS) -> None:
+    """Add the options that select a part of a video. `fps` is the default of `--fps`."""
     sub.add_argument(
         "--region",
         type=natural,
@@ -290,5 +290,8 @@ def add_selection(sub: argparse._ActionsContainer) -> None:
     sub.add_argument("--start", type=number, default=None, help="seconds to leave out at the beginning of the video")
     sub.add_argument("--end", type=number, default=None, help="second of the video to stop at")
     sub.add_argument(
-        "--fps", type=number, default=FPS, help="frames per second of images and arrays, which carry no time"
+        "--fps",
+        type=number,
+        default=fps,
+        help="frames per second of images and arrays, which carry no time" + ("" if fps else f" (default: {FPS:g})"),
     )

@@ -158,7 +158,7 @@ def fit(
     region: tuple[int, int, int, int] | None = None,
     start: float | None = None,
     end: float | None = None,
-    fps: float = FPS,
+    fps: float | None = None,
     settings: Mapping[str, object] | None = None,
     resume: bool = False,
     device: str | torch.device = "auto",
@@ -219,12 +219,12 @@ def fit(
         return with_values(config, settings or {})
 
     if resume:
-        given = [*(settings or {}), *(name for name, value in vars(options).items() if value not in (None, False))]
-        check_resumed(given + [name for name in ("region", "start", "end") if getattr(part, name) is not None])
+        given = {**vars(options), "region": region, "start": start, "end": end, "fps": fps}
+        check_resumed([*(settings or {}), *(name for name, value in given.items() if is_given(value))])
         ready = resumed(folder_for(video, out), device)
     else:
-        videos = as_files(video, folder_for(video, out), fps)
-        ready = prepare(videos, out, options, part, fps, change, device)
+        fps = FPS if fps is None else fps
+        ready = prepare(as_files(video, folder_for(video, out), fps), out, options, part, fps, change, device)
     return ready.train(quiet)
 
 
@@ -273,6 +273,11 @@ def resumed(folder: Path, device: str | torch.device = "auto") -> Preparation:
     return Preparation(
         folder, checkpoint.pick_device(device), config, videos, selection, part.get("fps", FPS), prepared=None
     )
+
+
+def is_given(value: object) -> bool:
+    """Return whether the user gave an option: the defaults are None and, of switches, False."""
+    return value is not None and value is not False
 
 
 def check_resumed(given: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ Letters: B clips, T frames, H by W pixels.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -90,7 +90,9 @@ class Model(nn.Module, ABC):
     config: SystemConfig
     """Settings of the system."""
     run: Config[Any] | None = None
-    """Full configuration of the run from which the weights were loaded; None if they were not loaded."""
+    """Full configuration of the run that the weights were loaded from, or of the preset that the model was built by."""
+    origin: Mapping[str, Any] | None = None
+    """Provenance of the weights; None if they were not loaded."""
     reported: tuple[str, ...]
     """Names of the metrics that a training step reports."""
 

@@ -90,7 +90,10 @@ def build(preset: str) -> Any:
     >>> model.config.slots
     10
     """
-    return systems.build(get_preset(preset).model)
+    config = get_preset(preset)
+    model = systems.build(config.model)
+    model.run = config
+    return model
 
 
 def describe(name: str) -> str:

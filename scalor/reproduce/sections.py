@@ -370,8 +370,10 @@ def seconds_until(mse: float) -> Callable[[Document], float | None]:
     def get(document: Document) -> float | None:
         since = None
         for line in document["training"]:
-            kept = line["mse"] is not None and line["mse"] <= mse
-            since = (since or line["seconds"]) if kept else None
+            if line["mse"] is None or line["mse"] > mse:
+                since = None
+            elif since is None:
+                since = line["seconds"]
         return since
 
     return get

@@ -8,7 +8,7 @@ from scalor.errors import InputError
 from scalor.reproduce import page, paper
 from scalor.reproduce.catalogue import COMPARED, SETTINGS, TABLES
 from scalor.reproduce.results import Document, figure, read_all
-from scalor.reproduce.sections import SECTIONS
+from scalor.reproduce.sections import SECTIONS, seconds_until
 
 from .fakes import METRICS, document, metrics, write
 
@@ -373,3 +373,19 @@ def test_the_page_in_the_repository_is_what_its_results_give() -> None:
         pytest.skip("there are no results yet")
     assert (ROOT / "docs/results.md").read_text() == page.whole_page(documents, ROOT / "docs")
     assert f"{page.BEGIN}\n{page.research_part(documents)}{page.END}" in (ROOT / "docs" / "research.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("errors", "since"),
+    [
+        ([0.9, 0.1, 0.1], 1.0),
+        ([0.1, 0.1, 0.1], 0.0),  # the first measurement is made before any training
+        ([0.1, 0.9, 0.1], 2.0),
+        ([0.1, None, 0.1], 2.0),
+        ([0.1, 0.1, 0.9], None),
+        ([], None),
+    ],
+)
+def test_an_error_is_reached_when_it_is_no_longer_exceeded(errors: list[float | None], since: float | None) -> None:
+    training = [{"mse": mse, "seconds": float(number)} for number, mse in enumerate(errors)]
+    assert seconds_until(0.5)({"training": training}) == since
