@@ -28,6 +28,7 @@ from torch import Tensor
 from scalor import systems
 from scalor.config import Config, SceneConfig, SystemConfig, missing_settings
 from scalor.errors import InputError
+from scalor.files import check_is_file
 from scalor.nn.interface import Model, Tracker
 from scalor.provenance import command_line, commit, today
 from scalor.systems import config_from_dict
@@ -152,6 +153,7 @@ def read(path: Path) -> Checkpoint:
     """Read a checkpoint and unpack its tensors. Raise InputError with the reason if the file cannot be used."""
     if not path.exists():
         raise InputError(f"checkpoint {path} does not exist: check the path, or train one with `scalor train`.")
+    check_is_file(path, "a .safetensors file")
     try:
         with safe_open(path, "pt") as file:
             header = file.metadata() or {}

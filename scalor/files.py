@@ -82,6 +82,12 @@ def restore(handlers: dict[int, Any]) -> None:
         signal.signal(which, handler)
 
 
+def check_is_file(path: str | Path, wanted: str) -> None:
+    """Raise InputError if a path is no file: to read a pipe or a device may take for ever."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"{path} is no file: give {wanted}.")
+
+
 def open_folder(path: str | Path) -> Path:
     """Create a folder if it does not exist, check that it is writable, and return its path.
 

@@ -246,8 +246,8 @@ def track_video(
                 if state is not None:
                     results.save({"following": state, "monitor": monitor})
     if monitor is None:
-        return judge_frames(results.frames, video.promised)
-    return monitor.report(video.promised, camera_state(view), stride=video.selection.stride)
+        return judge_frames(results.frames, video.promised, video.lacking)
+    return monitor.report(video.promised, camera_state(view), stride=video.selection.stride, lacking=video.lacking)
 
 
 def progress(view: VideoView, quiet: bool, initial: int = 0) -> "tqdm[Any]":

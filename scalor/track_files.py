@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from scalor.errors import InputError
+from scalor.files import check_is_file
 
 Columns: TypeAlias = dict[str, np.ndarray]
 """A table of tracks: the columns by name, all of one length."""
@@ -43,6 +44,8 @@ REQUIRED = ("frame", "id", "x0", "y0", "x1", "y1")
 """Columns that a CSV or parquet table must have, besides the confidence."""
 OLDER_CONFIDENCE = "presence"
 """Name of the confidence in older tables, which count ids from 0."""
+LARGEST = 1e12
+"""Largest absolute number in a table of tracks."""
 MOT_COLUMNS = 7
 """Number of columns of MOTChallenge text that are read."""
 
@@ -103,7 +106,8 @@ def arrow_table(columns: Columns, schema: Any) -> Any:
 def write_parquet(path: str | Path, columns: Columns, facts: Mapping[str, object]) -> None:
     """Write a parquet table; `facts` go into its metadata."""
     table = arrow_table(columns, arrow_schema(CLIP in columns, facts))
-    import_module("pyarrow.parquet").write_table(table, path)
+    with open(path, "wb") as file:  # pyarrow takes no name that is not UTF-8
+        import_module("pyarrow.parquet").write_table(table, file)
 
 
 def _pyarrow() -> Any:
@@ -120,25 +124,31 @@ def read(path: str | Path, fps: float) -> tuple[Columns, dict[str, Any]]:
     (parquet only). Missing times follow from `fps`. Raise InputError if the file or a row is invalid.
     """
     facts: dict[str, Any] = {}
+    check_is_file(path, "a file of tracks")
     if Path(path).suffix == ".parquet":
         columns, facts = _read_parquet(path)
     else:
         lines = _lines(path)
         if not (lines and "frame" in lines[0][1]):
-            return _checked(path, _completed(_from_mot(path, lines), fps), first=1), facts
+            return _checked(path, _completed(path, _from_mot(path, lines), fps), first=1), facts
         columns = _from_csv(path, lines[0][1], lines[1:])
-    return _checked(path, _completed(columns, fps)), facts
+    return _checked(path, _completed(path, columns, fps)), facts
 
 
 def _read_parquet(path: str | Path) -> tuple[Columns, dict[str, Any]]:
     arrow = _pyarrow()
     try:
-        table = import_module("pyarrow.parquet").read_table(path)
+        with open(path, "rb") as file:
+            table = import_module("pyarrow.parquet").read_table(file)
     except (OSError, arrow.ArrowException) as error:
         raise InputError(f"{path} cannot be read as a parquet table: give a file of tracks.") from error
     _check_columns(path, table.column_names)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return columns, json.loads((table.schema.metadata or {}).get(b"scalor", b"{}"))
+    try:
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        facts = dict(json.loads((table.schema.metadata or {}).get(b"scalor", b"{}")))
+    except (ValueError, TypeError, RecursionError, arrow.ArrowException) as error:
+        raise InputError(f"{path} is damaged: give another copy of the file.") from error
+    return columns, facts
 
 
 def _from_csv(path: str | Path, names: list[str], lines: list[tuple[int, list[str]]]) -> Columns:
@@ -194,8 +204,21 @@ def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int)
     return table
 
 
-def _completed(columns: Columns, fps: float) -> Columns:
+def _check_sizes(path: str | Path, columns: Columns) -> None:
+    """Raise InputError for numbers that cannot be pixels, frames or ids: such would overflow later."""
+    for name in {*REQUIRED, "confidence", CLIP, "seconds"} & columns.keys():
+        values = columns[name]
+        if values.dtype.kind not in "fiub":
+            raise InputError(f"{path}, column {name} holds {values.dtype}: give numbers.")
+        wrong = ~(np.abs(values.astype(float)) <= LARGEST)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise InputError(f"{path}, row {row + 1} has {name} {values[row]}: give numbers of at most {LARGEST:g}.")
+
+
+def _completed(path: str | Path, columns: Columns, fps: float) -> Columns:
     """Return the columns in their types, sorted by clip, frame and id, with those that the file left out."""
+    _check_sizes(path, columns)
     clip = columns.get(CLIP, np.zeros(len(columns["id"])))
     order = np.lexsort((columns["id"], columns["frame"], clip))
     columns = {name: values[order] for name, values in (columns | {CLIP: clip}).items()}

@@ -13,7 +13,11 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from threading import RLock
+
+from tqdm import tqdm
 
 from benchmarks.torture.outcomes import Ended
 
@@ -22,23 +26,53 @@ LIMIT_S = 60.0
 """Seconds after which a command hangs."""
 MEMORY = 6 * GIGABYTE
 """Address space of a command; a healthy one needs about 3 GB of it, most of it for libraries."""
-
-
+LONGEST_TEXT = 1 << 24
+"""Number of bytes at the end of what a command prints that are kept."""
 STOPPED = (128 + signal.SIGTERM, -signal.SIGTERM)
 """Exit codes of a command that ended because it was asked to."""
 
 
 def load_libraries() -> None:
-    """Load what commands need, once, before the first fork."""
-    import av  # noqa: F401
-    import cv2  # noqa: F401
-    import scipy.optimize  # noqa: F401
+    """Load what commands need, once, before the first fork: every module that a child had after some commands.
+
+    Only modules are loaded here. Commands run in children, since a process that has computed gradients must not fork.
+    """
     import torch
 
-    import scalor.cli.track
-    import scalor.cli.train  # noqa: F401
+    from benchmarks.torture.models import TINY, tiny_weights
+    from benchmarks.torture.videos import pictures, write_film
 
     torch.set_num_threads(1)
+    tqdm.set_lock(RLock())  # its own is shared by all forks, which wait for ever when one is killed that holds it
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def write_inputs() -> int:
+            tiny_weights(folder)
+            write_film(folder / "a.mp4", "libx264", "yuv420p", pictures())
+            return 0
+
+        forked(write_inputs, folder, LIMIT_S, {})
+        for words in (
+            ["track", "a.mp4", "--weights", "tiny.safetensors", "--out", "tracked", "--masks"],
+            ["edit", "tracked", "delete", "1"],
+            ["predict", "a.mp4", "--weights", "tiny.safetensors", "--out", "predicted"],
+            ["fit", "a.mp4", "--scratch", "--steps", "1", "--object-size", "9x9", "--device", "cpu", "--out", "fit"],
+            ["train", "shapes-tiny", *TINY, "--train.steps", "1", "--clips", "1", "--device", "cpu", "--out", "run"],
+        ):
+            forked(lambda words=words: run_and_list(words), folder, LIMIT_S, {})  # type: ignore[misc]
+            for module in (folder / "modules.txt").read_text().split():
+                with suppress(Exception):
+                    import_module(module)
+
+
+def run_and_list(words: list[str]) -> int:
+    """Run a command and write the names of all loaded modules to `modules.txt`."""
+    from scalor.cli.main import main
+
+    code = main(words)
+    Path("modules.txt").write_text("\n".join(sys.modules))
+    return code
 
 
 def command(
@@ -65,21 +99,35 @@ def command(
 def forked(
     work: Callable[[], int], folder: Path, limit_s: float, limits: Mapping[int, int], patient: bool = False
 ) -> Ended:
-    """Run a function in a child process as if it were a program."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    """Run a function in a child process as if it were a program. Its stdout and stderr are pipes."""
+    (out, to_out), (err, to_err) = os.pipe(), os.pipe()
+    texts = {out: bytearray(), err: bytearray()}
+    try:
         child = os.fork()
         if child == 0:
-            become(work, folder, out.fileno(), err.fileno(), limits)
-        code = wait(child, limit_s / 4 if patient else limit_s, kill=not patient)
+            become(work, folder, to_out, to_err, limits)
+        os.close(to_out)
+        os.close(to_err)
+        code = wait(child, limit_s / 4 if patient else limit_s, texts, kill=not patient)
         if code is None and patient:
             os.kill(child, signal.SIGTERM)
-            code = wait(child, limit_s)
+            code = wait(child, limit_s, texts)
             code = 0 if code in STOPPED else code
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(file.read().decode(errors="replace"))
-        return Ended(code, *texts)
+        read_available(texts)
+    finally:
+        os.close(out)
+        os.close(err)
+    return Ended(code, *(bytes(text).decode(errors="replace") for text in texts.values()))
+
+
+def read_available(texts: Mapping[int, bytearray]) -> None:
+    """Append to the texts what can be read from their pipes without waiting."""
+    for pipe, text in texts.items():
+        os.set_blocking(pipe, False)
+        with suppress(BlockingIOError):
+            while part := os.read(pipe, 1 << 16):
+                text += part
+                del text[:-LONGEST_TEXT]
 
 
 def become(work: Callable[[], int], folder: Path, out: int, err: int, limits: Mapping[int, int]) -> None:
@@ -110,14 +158,15 @@ def become(work: Callable[[], int], folder: Path, out: int, err: int, limits: Ma
         os._exit(code)
 
 
-def wait(child: int, limit_s: float, kill: bool = True) -> int | None:
-    """Wait for a process. Return its exit code, negative for a signal, or None if its time is over.
+def wait(child: int, limit_s: float, texts: Mapping[int, bytearray], kill: bool = True) -> int | None:
+    """Wait for a process and read what it writes. Return its exit code, negative for a signal, or None for no end.
 
-    With `kill`, it and its children are killed then.
+    With `kill`, it and its children are killed when its time is over.
     """
     until = time.monotonic() + limit_s
     pause = 0.002
     while True:
+        read_available(texts)
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
@@ -129,4 +178,4 @@ def wait(child: int, limit_s: float, kill: bool = True) -> int | None:
             os.waitpid(child, 0)
             return None
         time.sleep(pause)
-        pause = min(2 * pause, 0.05)
+        pause = min(1.5 * pause, 0.02)

@@ -105,6 +105,7 @@ def training_case(work: Work, given: Try) -> Finding:
     shutil.copytree(work.folder, given.home, dirs_exist_ok=True)
     run = given.home / "run"
     times = [given.random.uniform(0, work.seconds) for _ in range(given.random.randint(1, MOST_KILLS))]
+    kills = 0
     seen = f"{work.words[0]} killed after " + ", ".join(f"{seconds:.3f}" for seconds in times) + " s"
     for number, seconds in enumerate([*times, None]):
         begun = (run / "chosen.json").exists() if work.words[0] == "fit" else (run / "resume.safetensors").exists()
@@ -112,6 +113,7 @@ def training_case(work: Work, given: Try) -> Finding:
         saved = sorted(run.glob("*.safetensors"))
         ended = command(words, given.home) if seconds is None else killed(words, given.home, seconds)
         if ended is None:
+            kills += 1
             lost = [path.name for path in saved if not path.exists()]
             if lost:
                 return Finding(Outcome.LOST, seen, f"gone after a kill: {lost}")
@@ -125,7 +127,7 @@ def training_case(work: Work, given: Try) -> Finding:
     model = weights_of((run / "model.safetensors").read_bytes())
     if model != weights_of(work.after["model.safetensors"]):
         return Finding(Outcome.WRONG, seen, "the weights differ from those of an undisturbed run")
-    return Finding(Outcome.CLEAN, seen)
+    return Finding(Outcome.CLEAN, seen, kills=kills)
 
 
 def prepare_tracking(folder: Path) -> Work:
@@ -198,7 +200,7 @@ def results_case(work: Work, given: Try) -> Finding:
         left = [path.name for path in (*given.home.iterdir(), *tracked.iterdir()) if path.name.startswith(".")]
         if left != [".scalor.json"]:
             return Finding(Outcome.WRONG, seen, f"left behind: {left}")
-    return Finding(Outcome.CLEAN, seen)
+    return Finding(Outcome.CLEAN, seen, kills=int(ended is None))
 
 
 CAMPAIGNS = (

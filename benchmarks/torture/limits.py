@@ -15,6 +15,8 @@ from benchmarks.torture.commands import GIGABYTE, LIMIT_S, command, forked
 from benchmarks.torture.kills import Work, killed, prepare_tracking, results
 from benchmarks.torture.outcomes import Ended, Outcome, judge
 
+NOBODY = 65534
+"""Number of the user and group without rights."""
 Condition = Callable[[Work, Random, Path], tuple[str, Ended, tuple[int, ...]]]
 """Runs the command under a condition; returns what it is, how the command ended, and exit codes that are right."""
 
@@ -99,8 +101,27 @@ def clock_jumps(work: Work, random: Random, home: Path) -> tuple[str, Ended, tup
     return "a clock that jumps", forked(run, home, LIMIT_S, {}), ()
 
 
+def read_only(work: Work, random: Random, home: Path) -> tuple[str, Ended, tuple[int, ...]]:
+    """Let the results, or the folder around them, be read-only, for a user who is not the administrator."""
+    which = random.choice((home, home / "tracked"))
+    for path, _, _ in os.walk(home):
+        os.chmod(path, 0o777)
+    os.chmod(which, 0o555)
+
+    def run() -> int:
+        from scalor.cli.main import main
+
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        return main(list(work.words))
+
+    return f"{which.name} is read-only", forked(run, home, LIMIT_S, {}), (2,)
+
+
 CONDITIONS: tuple[Condition, ...] = (
     *(small_files, few_descriptors, little_memory, closed_streams, stop_signals, two_at_once, clock_jumps),
+    *((read_only,) if hasattr(os, "getuid") and os.getuid() == 0 else ()),
 )
 
 

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 
@@ -38,6 +38,8 @@ class Result:
     """What was done, in a few words."""
     detail: str = ""
     """What was seen, where the outcome is not good."""
+    kills: int = 0
+    """Kills of the case."""
 
 
 @dataclass(frozen=True)
@@ -52,19 +54,33 @@ class Row:
     hang: int
     wrong: int
     lost: int
+    kills: int = 0
 
 
 def rows(results: Sequence[Result]) -> list[Row]:
     """Return the counts of every campaign, and of all of them."""
     names = list(dict.fromkeys(result.campaign for result in results))
-    found = [row_of(name, [result for result in results if result.campaign == name]) for name in names]
-    return [*found, row_of("all", results)] if len(found) > 1 else found
+    return [row_of(name, [result for result in results if result.campaign == name]) for name in names]
 
 
 def row_of(name: str, results: Sequence[Result]) -> Row:
     """Return the counts of some results."""
     counts = Counter(str(result.outcome) for result in results)
-    return Row(name, len(results), **{str(outcome): counts[str(outcome)] for outcome in Outcome})
+    outcomes = {str(outcome): counts[str(outcome)] for outcome in Outcome}
+    return Row(name, len(results), **outcomes, kills=sum(result.kills for result in results))
+
+
+def added(rows: Sequence[Row]) -> list[Row]:
+    """Return one row for each campaign, the sum of its rows, and one for all campaigns if there are several."""
+    names = list(dict.fromkeys(row.campaign for row in rows))
+    sums = [sum_of(name, [row for row in rows if row.campaign == name]) for name in names]
+    return [*sums, sum_of("all", rows)] if len(sums) > 1 else sums
+
+
+def sum_of(name: str, rows: Sequence[Row]) -> Row:
+    """Return the sum of some rows."""
+    counts = [field.name for field in fields(Row) if field.name != "campaign"]
+    return Row(name, **{count: sum(getattr(row, count) for row in rows) for count in counts})
 
 
 @dataclass(frozen=True)

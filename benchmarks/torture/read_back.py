@@ -19,6 +19,11 @@ from benchmarks.torture.weights import change_somewhere
 FIELDS = ("", "nan", "inf", "-1", "1e308", "1000000000", "9" * 400, "x", '"', "1;2", "\x00", "\ud7ff", "0.5.5", "-0.0")
 """Words in the place of a number of a table."""
 ROWS = 12
+ZONES = {
+    "zones": [{"name": "left", "polygon": [[0, 0], [30, 0], [30, 40]]}],
+    "lines": [{"name": "door", "from": [32, 0], "to": [32, 48]}],
+}
+"""A zone and a line in the picture."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,6 @@ KINDS: dict[str, tuple[Callable[[bytes, Random], bytes], ...]] = {
 
 def prepare(folder: Path) -> Bases:
     """Make results, truth, edits and zones."""
-    from scalor.cli.options import parser
-
     home = folder / "inputs"
     home.mkdir()
     np.save(home / "video.npy", pictures()[:ROWS])
@@ -93,24 +96,29 @@ def prepare(folder: Path) -> Bases:
     assert ended.code == 0, ended.err
     lines = (home / "tracked" / "tracks_mot.txt").read_text().splitlines()
     (home / "gt.txt").write_text("\n".join(lines[: 4 * ROWS]) + "\n")
-    shutil.copy(home / "tracked" / "tracks.csv", home / "tracks.csv")
-    score = ["score", "tracks.csv", "--truth", "gt.txt"]
-    uses = {"tracks.csv": [score], "gt.txt": [score]}
-    known = parser().format_help()
-    if "edit" in known:
-        ids = sorted({int(line.split(",")[1]) for line in lines})
-        for words in (["name", str(ids[0]), "one"], ["delete", str(ids[-1])]):
-            ended = command(["edit", "tracked", *words], home)
-            assert ended.code == 0, ended.err
-        log = ["edit", "tracked", "log"]
-        uses["tracked/edits.jsonl"] = [
-            log,
-            ["edit", "tracked", "undo"],
-            ["edit", "tracked", "name", str(ids[0]), "two"],
-        ]
-        uses["tracked/original/tracks.csv"] = [["edit", "tracked", "undo"], ["edit", "tracked", "crossings"]]
-        uses["tracked/.scalor.json"] = [track]
-    return Bases(home, uses)
+    for name in ("tracks.csv", "tracks.parquet"):
+        if (home / "tracked" / name).exists():
+            shutil.copy(home / "tracked" / name, home / name)
+    (home / "zones.json").write_text(json.dumps(ZONES))
+    first, last = (f(int(line.split(",")[1]) for line in lines) for f in (min, max))
+    for words in (["name", str(first), "one"], ["delete", str(last)]):
+        ended = command(["edit", "tracked", *words], home)
+        assert ended.code == 0, ended.err
+    edit = ["edit", "tracked"]
+    measure = ["measure", "tracked", "--out", "measures"]
+    trackmate = ["export", "tracked", "--to", "trackmate"]
+    any_use = [[*edit, "undo"], [*edit, "log"], [*edit, "crossings"], measure, trackmate]
+    uses = {name: [["score", name, "--truth", "gt.txt"]] for name in ("tracks.csv", "tracks.parquet")}
+    uses["gt.txt"] = [["score", "tracks.csv", "--truth", "gt.txt"]]
+    uses["zones.json"] = [[*measure, "--zones", "zones.json"]]
+    uses["tracked/edits.jsonl"] = [*any_use, [*edit, "name", str(first), "two"]]
+    for name in ("tracks.csv", "counts.csv", "results.json"):
+        uses[f"tracked/original/{name}"] = any_use
+    uses["tracked/edited.json"] = any_use
+    uses["tracked/.scalor.json"] = [track, *any_use]
+    for name in ("tracks.csv", "counts.csv", "results.json", "names.csv", "report.html"):
+        uses[f"tracked/{name}"] = [track, *any_use]
+    return Bases(home, {name: found for name, found in uses.items() if (home / name).exists()})
 
 
 def case(bases: Bases, given: Try) -> Finding:

@@ -237,6 +237,16 @@ class StabilisedSource:
         """Number of frames: unknown, because a moving camera's video is only read from its start."""
         return None  # it is only read sequentially
 
+    @property
+    def promised(self) -> int | None:
+        """Smallest number of selected frames that the file promises."""
+        return self.video.promised
+
+    @property
+    def lacking(self) -> str | None:
+        """What the file lacks, in words."""
+        return self.video.lacking
+
     def frames(self, selection: Selection) -> Iterator[Frame]:
         """Yield the frames of the video at their positions, with the mosaic around them.
 

@@ -6,23 +6,26 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 
 from tqdm import tqdm
 
 from scalor.cli.options import parser
 from scalor.errors import InputError
+from scalor.files import Stopped, stop_signals_raised
 
 
 def main(words: list[str] | None = None) -> int:
     """Run a command; return 0 for success, 2 for bad input, and 128 + n for a stop by signal n."""
     try:
+        open_streams()
         plain, dotted = split_overrides(sys.argv[1:] if words is None else words)
         top = parser()
         arguments, rest = top.parse_known_args(plain)
         rest += dotted
         if rest and arguments.command not in ("train", "fit"):
             raise top.unknown(arguments.command, rest[0])
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), stop_signals_raised():
             warnings.showwarning = lambda message, *_: tqdm.write(f"warning: {message}", file=sys.stderr)
             code = dispatch(arguments, rest)
         sys.stdout.flush()
@@ -38,6 +41,9 @@ def main(words: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    except Stopped as stop:
+        print("scalor: stopped; no half-written file is left.", file=sys.stderr)
+        return 128 + stop.number
     except KeyboardInterrupt:
         print("scalor: stopped.", file=sys.stderr)
         return 130
@@ -49,6 +55,20 @@ def main(words: list[str] | None = None) -> int:
             discard_stdout()
         print(f"scalor: {error.filename or 'the output'} cannot be used: {error.strerror}.", file=sys.stderr)
         return 2
+
+
+def open_streams() -> None:
+    """Open the null device in the place of standard streams that are closed; escape what cannot be printed.
+
+    Otherwise printing fails, and the next file that is opened, perhaps a result, receives what libraries print.
+    """
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(null)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    if isinstance(sys.stdout, TextIOWrapper):  # names of files need not be text
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def out_of_memory(error: BaseException) -> bool:

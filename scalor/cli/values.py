@@ -3,6 +3,12 @@
 import argparse
 import math
 
+from scalor.errors import shown
+
+LARGEST_COUNT = 10**9
+"""Largest number of frames, slots, clips or steps, and largest id."""
+LARGEST_INT = 2**63 - 1
+"""Largest seed."""
 LONGEST_FIT = 10_000
 """Longest fit, minutes: about a week."""
 LARGEST_SCALE = 8
@@ -11,15 +17,21 @@ LARGEST_SCALE = 8
 
 def positive(text: str) -> int:
     """Return a whole number of at least 1."""
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
-    return int(text)
+    return whole(text, 1, LARGEST_COUNT)
 
 
 def natural(text: str) -> int:
     """Return a whole number of at least 0."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 0")
+    return whole(text, 0, LARGEST_INT)
+
+
+def whole(text: str, least: int, most: int) -> int:
+    """Return a whole number in a range."""
+    short = text.isascii() and text.isdigit() and len(text.lstrip("0")) <= len(str(most))
+    if not short or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)} must be a whole number of at least {least} and at most {most:,}"
+        )
     return int(text)
 
 

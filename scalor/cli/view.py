@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scalor.cli.edit import films_note
 from scalor.errors import InputError
+from scalor.files import Stopped
 
 if TYPE_CHECKING:
     from scalor.cli.parser import Commands
@@ -56,9 +57,11 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         if arguments.open:
             webbrowser.open(address)
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", access_log=False))
-        with contextlib.suppress(KeyboardInterrupt):
-            server.run([listener])
-    session.close()
+        try:
+            with contextlib.suppress(KeyboardInterrupt, Stopped):
+                server.run([listener])
+        finally:
+            session.close()
     if session.problem:
         raise InputError(f"the edits are in the log, but the files could not be made anew: {session.problem}")
     if session.version and not arguments.json:
@@ -78,7 +81,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, wanted))
-        except OSError:
+        except (OSError, OverflowError):
             listener.close()
             continue
         listener.listen()

@@ -74,7 +74,7 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, object]:
     """Return a line of the log as a dictionary."""
     try:
         document = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise InputError(f"{path}, line {number} is damaged: restore the file from a copy, or delete that line.")

@@ -60,7 +60,7 @@ class EditedFolder:
             raise InputError(f"{log} leads out of the folder: copy it there.")
         self.about: About = read_about(self.source)
         self._check_same()
-        read_log(self.folder / LOG_FILE, self._sha256)
+        self._check_log(read_log(self.folder / LOG_FILE, self._sha256))
         self._edited: Edited | None = None
 
     def _check_same(self) -> None:
@@ -73,6 +73,27 @@ class EditedFolder:
                 f"{self.folder} was tracked again after its tracks were edited: move {LOG_FILE} and {ORIGINAL}/ away "
                 "to start again."
             )
+
+    def _check_log(self, entries: list[Entry]) -> None:
+        """Raise InputError if the log has fewer entries than the files follow: edits would be lost without a word."""
+        written, _ = self._state
+        if len(entries) < (written or 0):
+            raise InputError(
+                f"{self.folder / LOG_FILE} has {len(entries)} of {written} entries: it is cut short; restore it from a "
+                f"copy, or delete {STATE_FILE} to go on without the others."
+            )
+
+    @property
+    def _state(self) -> tuple[int | None, str]:
+        """How much of the log the files follow (None if that is unknown), and the SHA-256 of their tracks."""
+        path = self.folder / STATE_FILE
+        if not path.exists():
+            return 0, ""
+        try:
+            state = json.loads(path.read_bytes())
+            return int(state["entries"]), str(state.get("tracks_sha256"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+            return None, ""
 
     @property
     def source(self) -> Path:
@@ -88,7 +109,12 @@ class EditedFolder:
     @cached_property
     def times(self) -> dict[int, float]:
         """Time of every tracked frame in seconds, by the number of the frame."""
-        return read_counts(self.source / "counts.csv")
+        path = self.source / "counts.csv"
+        times = read_counts(path)
+        missing = sorted(set(self.original.frame.tolist()) - times.keys())
+        if missing:
+            raise InputError(f"{path} lacks frame {missing[0]}, which has tracks: restore it from a copy.")
+        return times
 
     @cached_property
     def _sha256(self) -> str:
@@ -180,12 +206,7 @@ class EditedFolder:
     @property
     def stale(self) -> bool:
         """Whether the files lag behind the log: after `do` without writing, or a kill. `write` makes them anew."""
-        entries, path = len(self.entries), self.folder / STATE_FILE
-        try:
-            state = json.loads(path.read_bytes()) if path.exists() else {"entries": 0}
-            followed, tracks_sha256 = state["entries"], state.get("tracks_sha256")
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return True
+        entries, (followed, tracks_sha256) = len(self.entries), self._state
         if followed != entries:
             return True
         tracked_again = _sha256(self.folder / "tracks.csv") == self._sha256

@@ -79,11 +79,11 @@ class Coverage:
         self._fit(blobs, seen, inside.shape)
 
     def _factor(self, shape: tuple[int, ...]) -> int:
-        """Return the downsampling factor for a mask of this shape."""
+        """Return the downsampling factor for a mask of this shape, which leaves at least one square."""
         if self.object_size is None:
-            return max(1, math.ceil(max(shape) / MAX_SQUARES))
+            return max(1, min(math.ceil(max(shape) / MAX_SQUARES), *shape))
         narrow = min(side * have / want for side, have, want in zip(self.object_size, shape, self.view, strict=True))
-        return max(1, int(narrow / SQUARES_PER_SIDE))
+        return max(1, min(int(narrow / SQUARES_PER_SIDE), *shape))
 
     def _cover(self, inside: Bool[np.ndarray, "h w"], boxes: Boxes, grown: bool) -> None:
         """Count the foreground inside boxes, and the share of foreground in each box.

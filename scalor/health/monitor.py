@@ -137,6 +137,7 @@ class HealthMonitor:
         camera: str | None = None,
         motion: float | None = None,
         stride: int = 1,
+        lacking: str | None = None,
     ) -> Health:
         """Return the verdict and all measures of the frames so far.
 
@@ -150,6 +151,8 @@ class HealthMonitor:
             Motion of the camera in pixels a frame, where known.
         stride : int
             Distance between tracked frames, in frames of the video.
+        lacking : str, optional
+            What the file lacks, in words, where its structure shows that it is cut short.
 
         Returns
         -------
@@ -158,7 +161,7 @@ class HealthMonitor:
         """
         if camera not in (None, *CAMERA_LEVELS):
             raise InputError(f"camera is {camera!r}: choose from {', '.join(CAMERA_LEVELS)}.")
-        return judge(self.facts(), promised_frames, camera, motion, stride)
+        return judge(self.facts(), promised_frames, camera, motion, stride, lacking)
 
 
 SAVED_CLASSES = (HealthMonitor, Coverage, Lifetimes, LivingId, IdPosition, Tally)

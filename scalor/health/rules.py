@@ -68,6 +68,7 @@ def judge(
     camera: str | None = None,
     motion: float | None = None,
     stride: int = 1,
+    lacking: str | None = None,
 ) -> Health:
     """Return the health report for the counts of a run. See `HealthMonitor.report` for the parameters."""
     rules: list[Callable[[Facts], Measure | None]] = [
@@ -81,7 +82,7 @@ def judge(
         ids,
         partial(life, stride=stride),
         jumps,
-        lambda facts: missing(facts.frames, promised_frames),
+        lambda facts: missing(facts.frames, promised_frames, lacking),
         slots,
         light,
         partial(camera_moves, camera=camera, motion=motion),
@@ -91,12 +92,12 @@ def judge(
     return Health(verdict_of(measures), measures)
 
 
-def judge_frames(frames: int, promised: int | None) -> Health | None:
+def judge_frames(frames: int, promised: int | None, lacking: str | None = None) -> Health | None:
     """Return a health report with the frames that are missing as its only measure, or None if none are missing.
 
     It is for trackers whose tracks cannot be compared with a foreground.
     """
-    found = missing(frames, promised)
+    found = missing(frames, promised, lacking)
     return None if found is None or found.level == "ok" else Health(verdict_of((found,)), (found,))
 
 
@@ -299,11 +300,23 @@ def jumps(facts: Facts) -> Measure | None:
     )
 
 
-def missing(frames: int, promised: int | None) -> Measure | None:
-    """Judge the number of promised frames that were not read. One missing frame is ok, because files count loosely."""
+def missing(frames: int, promised: int | None, lacking: str | None = None) -> Measure | None:
+    """Judge the number of promised frames that were not read. One missing frame is ok, because files count loosely.
+
+    `lacking` says in words what the file lacks, where its structure shows that it is cut short.
+    """
+    lost = max(0, (promised or 0) - frames)
+    if lacking is not None and lost <= 1:
+        return measure(
+            "frames",
+            lost / (promised or 1),
+            "share",
+            "warn",
+            f"The file is not complete ({lacking}); {frames} frames were read.",
+            "Frames may be missing. Copy or export the file again.",
+        )
     if not promised:
         return None
-    lost = max(0, promised - frames)
     return measure(
         "frames",
         lost / promised,

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from scalor.errors import InputError
+from scalor.files import check_is_file
 
 Point = tuple[float, float]
 
@@ -102,11 +103,12 @@ def read_regions(path: str | Path) -> Regions:
     InputError
         If the file cannot be read, or holds anything that it should not.
     """
+    check_is_file(path, "a JSON file of zones and lines")
     try:
         document = json.loads(Path(path).read_bytes())
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}): give a JSON file of zones and lines.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}.") from error
     try:
         return regions_from_dict(document)

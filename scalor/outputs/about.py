@@ -10,7 +10,7 @@ from typing import Any
 from scalor.errors import InputError
 from scalor.files import as_json
 from scalor.health import Health
-from scalor.health.verdict import Measure
+from scalor.health.verdict import LEVELS, Measure, verdict_of
 
 ABOUT_FILE = "results.json"
 LARGEST = 2**16
@@ -94,7 +94,10 @@ def read_about(folder: str | Path) -> About:
 def _health(document: dict[str, Any] | None) -> Health | None:
     if document is None:
         return None
-    return Health(document["verdict"], tuple(Measure(**one) for one in document["measures"]))
+    measures = tuple(Measure(**one) for one in document["measures"])
+    if any(one.level not in LEVELS or not isinstance(one.sentence, str) for one in measures):
+        raise ValueError("a measure is damaged")
+    return Health(verdict_of(measures), measures)
 
 
 def video_path(facts: Mapping[str, object]) -> str | None:

@@ -152,7 +152,8 @@ class ParquetTable:
             return
         with (
             open(self.rows_path, "rb") as file,
-            import_module("pyarrow.parquet").ParquetWriter(self.path, self._schema) as writer,
+            open(self.path, "wb") as target,  # pyarrow takes no name that is not UTF-8
+            import_module("pyarrow.parquet").ParquetWriter(target, self._schema) as writer,
         ):
             while group := file.read(ROW_GROUP * self._row.itemsize):
                 rows = np.frombuffer(group, self._row)

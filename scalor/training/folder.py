@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -159,6 +160,15 @@ def identity(config: Config[SystemConfig]) -> tuple[object, ...]:
     return config.model, config.scene, config.train.seed, config.train.batch
 
 
+def step_of(line: bytes) -> float | None:
+    """Return the step of a line of a log, or None if the line is damaged."""
+    try:
+        step = json.loads(line)["step"]
+    except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
+        return None
+    return step if isinstance(step, int | float) else None
+
+
 class Log:
     """A log file with one JSON object per line.
 
@@ -168,13 +178,13 @@ class Log:
     def __init__(self, path: Path, first: int) -> None:
         self.path = path
         kept = []
-        if first and path.exists():
-            for line in path.read_text().splitlines():
-                try:
-                    if json.loads(line)["step"] <= first:
-                        kept.append(line + "\n")
-                except ValueError:  # a line cut off by a kill
-                    break
+        lines = path.read_bytes().split(b"\n") if first and path.exists() else []
+        for number, line in enumerate(lines, 1):
+            step = step_of(line)
+            if step is not None and step <= first:
+                kept.append(line.decode() + "\n")
+            elif step is None and number < len(lines):  # the last line may be cut off by a kill
+                warnings.warn(f"{path}, line {number} is damaged and left out.", stacklevel=2)
         write_text(path, "".join(kept))
 
     def write(self, values: dict[str, float]) -> None:

@@ -21,6 +21,7 @@ from av.video.stream import VideoStream
 from jaxtyping import Int32, UInt8
 
 from scalor.errors import InputError
+from scalor.video.completeness import what_is_missing
 from scalor.video.decoding import check_frame_size, decoding, decoding_error
 from scalor.video.pixels import Picture, over_black
 from scalor.video.sources import TIME_TOLERANCE_S, Frame, Selection, check_size, no_frames
@@ -33,6 +34,11 @@ Some formats find a key frame only near the given time, not before it, so earlie
 PLAYLIST_MARKS = (b"ffconcat", b"#EXTM3U")
 """Beginnings of text files that name other files. ffmpeg would open these."""
 LONGEST_PLAYLIST_MARK = 8
+RAW_STREAMS = ("h264", "hevc", "m4v", "mjpeg", "mpegvideo", "rawvideo")
+"""ffmpeg's names for compressed pictures without a container."""
+RAW_SUFFIXES = (".h264", ".264", ".h265", ".hevc", ".m4v", ".mjpg", ".mjpeg", ".m1v", ".m2v", ".mpg", ".mpeg", ".yuv")
+CONSTANT_RATES = ("matroska,webm", "flv")
+"""ffmpeg's names for containers that state a duration and no number of frames."""
 KIND = "a video", "it may be cut short or not a video; copy or export it again"
 MAX_FRAMES_TO_KEY = 600
 """Largest number of frames or packets read after a seek in search of a key frame.
@@ -60,8 +66,12 @@ class Container:
             self._tick = float(stream.time_base or 0)
             rate = stream.guessed_rate if self._zero is None else stream.average_rate
             self.fps = float(rate or fps)
-            self.count = stream.frames or _expected_frames(container, stream, self.fps)
-            self.counted = stream.frames > 0
+            self.count, self.counted = stream.frames or None, stream.frames > 0
+            if not stream.frames:
+                self.count, self.counted = _expected_frames(container, stream, self.fps)
+            self.lacking = what_is_missing(path)
+            if container.format.name in RAW_STREAMS and path.suffix.lower() not in RAW_SUFFIXES:
+                self.lacking = "its beginning, which says how long it is, is missing"
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
         """Decode the selected frames in order."""
@@ -199,11 +209,17 @@ class Container:
         return None if stamp is None else (stamp - self._zero) * self._tick
 
 
-def _expected_frames(container: InputContainer, stream: VideoStream, fps: float) -> int | None:
-    """Estimate the number of frames from the duration of the stream or the file; None if neither is known."""
+def _expected_frames(container: InputContainer, stream: VideoStream, fps: float) -> tuple[int | None, bool]:
+    """Estimate the number of frames from the duration of the stream or the file; None if neither is known.
+
+    Return also whether it is exact: if the file states a constant rate, and the duration is the stream's alone.
+    """
     if stream.duration and stream.time_base:
-        return round(stream.duration * stream.time_base * fps)
-    return round(container.duration / av.time_base * fps) if container.duration else None
+        return round(stream.duration * stream.time_base * fps), False
+    if not container.duration:
+        return None, False
+    constant = stream.average_rate == stream.base_rate and container.format.name in CONSTANT_RATES
+    return round(container.duration / av.time_base * fps), constant and len(container.streams) == 1
 
 
 def _decoded(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]:

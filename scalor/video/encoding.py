@@ -3,8 +3,8 @@
 Files are written under a temporary name first, so a run that fails leaves no broken file under the final name.
 """
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -98,13 +98,14 @@ class VideoWriter:
         import av
 
         _check_frame(frame, self._size if self.count else None, self.count, self.path)
-        if not self.count:
-            self._size = (frame.shape[0], frame.shape[1])
-            self._container, self._stream = self._open()
-        height, width = self._size
-        if height % 2 or width % 2:
-            frame = np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
-        self._container.mux(self._stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        with encoding(self.path):
+            if not self.count:
+                self._size = (frame.shape[0], frame.shape[1])
+                self._container, self._stream = self._open()
+            height, width = self._size
+            if height % 2 or width % 2:
+                frame = np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+            self._container.mux(self._stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
         self.count += 1
 
     def __exit__(
@@ -136,7 +137,21 @@ class VideoWriter:
     def _flush(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Write the frames that the encoder still holds."""
         if error is None:
-            self._container.mux(self._stream.encode(None))
+            with encoding(self.path):
+                self._container.mux(self._stream.encode(None))
+
+
+@contextmanager
+def encoding(path: Path) -> Iterator[None]:
+    """Convert errors of an encoder, which has no words for too little memory, to an InputError."""
+    import av
+
+    try:
+        yield
+    except av.FFmpegError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}): free memory or disk space, or give smaller frames."
+        ) from error
 
 
 def _check_rate(fps: int | float) -> None:

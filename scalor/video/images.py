@@ -5,19 +5,21 @@ values in a sample of the frames become black and white in all frames. Colour .p
 they keep their upper 8 bits, because that is how pillow reads them.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps
 
 from scalor.errors import InputError
+from scalor.video.completeness import what_is_missing
 from scalor.video.decoding import check_frame_size, decoding
 from scalor.video.pixels import Picture, measure_levels, over_black
 from scalor.video.sources import IndexedSource, check_size
-from scalor.video.tiff import Values, open_stack
+from scalor.video.tiff import Values, missing_pages, open_stack
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")
 """Names in pillow of the formats that are read. Files of other formats are refused, whatever their names say."""
@@ -46,13 +48,14 @@ def open_pages(path: Path, fps: float) -> IndexedSource:
     """Open a video whose frames are the pages of one file; the first page's duration, if any, is used for all."""
     with _opened(path) as pages:
         count, milliseconds = pages.count, pages.milliseconds
+    lacking = missing_pages(path) if is_tiff(path) else what_is_missing(path)
 
     @contextmanager
     def opened() -> Iterator[Load]:
         with _opened(path) as pages:
             yield pages.load
 
-    return _stills(opened, count, str(path), 1000 / milliseconds if milliseconds else fps)
+    return replace(_stills(opened, count, str(path), 1000 / milliseconds if milliseconds else fps), lacking=lacking)
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,18 @@ def _opened(path: Path) -> Iterator[Pages]:
     with ExitStack() as files:
         with decoding(str(path), *KIND):
             stack = files.enter_context(open_stack(path)) if is_tiff(path) else None
-            image = files.enter_context(Image.open(path, formats=FORMATS)) if stack is None else None
-            count = 1
-            if image is not None and image.format not in ("JPEG", "MPO"):  # photographs may hold previews
-                count = getattr(image, "n_frames", 1)
+            image, count = None, 1
+            if stack is None:
+                image = files.enter_context(Image.open(path, formats=FORMATS))
+                if image.format not in ("JPEG", "MPO"):  # photographs may hold previews
+                    count = getattr(image, "n_frames", 1)
             if image is not None and count > 1:
                 check_frame_size((image.height, image.width), str(path))
-                image.load()  # only then is the time known for which it is shown
+                with _libraries_quiet():
+                    image.load()  # only then is the time known for which it is shown
 
         def load(index: int) -> Values:
-            with decoding(f"page {index} of {path}" if count > 1 else str(path), *KIND):
+            with decoding(f"page {index} of {path}" if count > 1 else str(path), *KIND), _libraries_quiet():
                 assert image is not None
                 image.seek(index)
                 check_frame_size((image.height, image.width), str(path))
@@ -97,6 +102,24 @@ def _opened(path: Path) -> Iterator[Pages]:
             yield Pages("TIFF", stack.count, load_from_stack)
         elif image is not None:
             yield Pages(image.format or "", count, load, image.info.get("duration"))
+
+
+@contextmanager
+def _libraries_quiet() -> Iterator[None]:
+    """Send what libraries in C write to stderr to nowhere: libtiff prints lines of its own before pillow's error."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # closed, or no descriptor is left
+        yield
+        return
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 2)
+        os.close(null)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _stills(opened: Opening, count: int, name: str, fps: float) -> IndexedSource:

@@ -79,10 +79,18 @@ class Video:
         It is the file's own frame count or, in files without one, a share of the number that follows from the duration.
         It is None for a part of the video's time, because frames need not be equally far apart.
         """
+        if hasattr(self._source, "promised"):
+            found: int | None = self._source.promised
+            return found
         whole = not self.selection.start and self.selection.end is None
         if self.frames is None or not whole:
             return None
         return self.frames if getattr(self._source, "counted", True) else int(SURE_SHARE * self.frames)
+
+    @property
+    def lacking(self) -> str | None:
+        """What the file lacks, in words, if its structure shows that it is cut short or damaged."""
+        return self._source.lacking
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in self.whole_frames():

@@ -106,6 +106,11 @@ class Source(Protocol):
         """Number of frames according to the file, possibly estimated; None if unknown."""
         ...
 
+    @property
+    def lacking(self) -> str | None:
+        """What the file lacks, in words, if its structure shows that it is cut short or damaged."""
+        ...
+
     def frames(self, selection: Selection) -> Iterator[Frame]:
         """Yield the frames that a selection takes by time and stride, with their whole pictures."""
         ...
@@ -124,6 +129,7 @@ class IndexedSource:
     fps: float
     count: int
     open: Callable[[], AbstractContextManager[Callable[[int], Picture]]]
+    lacking: str | None = None
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
         """Yield the selected frames in order."""

@@ -16,7 +16,7 @@ from jaxtyping import Num
 from tifffile import COMPRESSION, PHOTOMETRIC, TiffFile, TiffPage, TiffPageSeries
 
 from scalor.errors import InputError
-from scalor.video.decoding import check_frame_size
+from scalor.video.decoding import check_frame_size, decoding
 
 Values = Num[np.ndarray, "H W"] | Num[np.ndarray, "H W 3"]
 """Grey or RGB values of any number of bits."""
@@ -34,6 +34,10 @@ UPRIGHT = 1
 """TIFF code of the orientation of a picture that need not be turned."""
 NUMBER_KINDS = (1, 2, 3)
 """TIFF codes of sample formats that are numbers: unsigned, signed, floating point."""
+
+
+LARGEST_DESCRIPTION = 2048
+"""Number of bytes that a page may take beside its picture."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,20 @@ def open_stack(path: Path) -> Iterator[TiffStack | None]:
             yield stack
     finally:
         log.removeHandler(broken)
+
+
+def missing_pages(path: Path) -> str | None:
+    """Return in words what a TIFF file lacks: whether it holds pictures that no page refers to. None if nothing."""
+    with decoding(str(path), "a TIFF file", "copy or export it again"), TiffFile(path) as file:
+        if any(page.subifds for page in file.pages[:1]):  # smaller copies, which are not looked at
+            return None
+        used = sum(sum(page.databytecounts) for page in file.pages)
+        if file.series and file.series[0].dataoffset is not None:  # pages of ImageJ's large files are not listed
+            used = max(used, file.series[0].nbytes)
+        unused = file.filehandle.size - used - LARGEST_DESCRIPTION * len(file.pages)
+        if unused < used / len(file.pages):
+            return None
+        return f"{unused:,} bytes of it belong to none of its {len(file.pages)} pages"
 
 
 class _BrokenPages(logging.Handler):

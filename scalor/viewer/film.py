@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from scalor.errors import without_extra
-from scalor.video.encoding import SMPTE170M
+from scalor.video.encoding import SMPTE170M, encoding
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
@@ -57,15 +57,19 @@ class FilmWriter:
 
     def write(self, picture: UInt8[np.ndarray, "H W 3"]) -> None:
         """Append a frame."""
-        import av
+        try:
+            import av
+        except ImportError as error:
+            raise without_extra("writing .mp4", "av") from error
 
-        if self.size == (0, 0):
-            self.size = film_size((picture.shape[0], picture.shape[1]))
-            self._container, self._stream = self._open()
-        height, width = self.size
-        frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
-        sharp = "POINT" if height > picture.shape[0] + 1 else "BICUBIC"
-        self._container.mux(self._stream.encode(frame.reformat(width, height, "yuv420p", interpolation=sharp)))
+        with encoding(self.path):
+            if self.size == (0, 0):
+                self.size = film_size((picture.shape[0], picture.shape[1]))
+                self._container, self._stream = self._open()
+            height, width = self.size
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            sharp = "POINT" if height > picture.shape[0] + 1 else "BICUBIC"
+            self._container.mux(self._stream.encode(frame.reformat(width, height, "yuv420p", interpolation=sharp)))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -73,10 +77,8 @@ class FilmWriter:
         self._stack.__exit__(kind, error, trace)
 
     def _open(self) -> "tuple[OutputContainer, VideoStream]":
-        try:
-            import av
-        except ImportError as error:
-            raise without_extra("writing .mp4", "av") from error
+        import av
+
         output = av.open(self.path, "w", format="mp4", options={"movflags": "faststart"})
         container = self._stack.enter_context(output)
         options = {"crf": "27", "preset": "veryfast", "g": str(KEY_FRAME_EVERY), "bf": "0"}
@@ -89,4 +91,5 @@ class FilmWriter:
     def _flush(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Write the frames that the encoder still holds."""
         if error is None:
-            self._container.mux(self._stream.encode(None))
+            with encoding(self.path):
+                self._container.mux(self._stream.encode(None))

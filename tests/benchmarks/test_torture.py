@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from benchmarks.torture import damage
-from benchmarks.torture.outcomes import Ended, Outcome, Result, judge, rows
+from benchmarks.torture import damage, record
+from benchmarks.torture.outcomes import Ended, Outcome, Result, added, judge, rows
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -57,9 +57,29 @@ def test_every_case_is_counted_once() -> None:
     results = [Result("a", number, outcome, "") for number, outcome in enumerate(Outcome)]
     (row,) = rows(results)
     assert (row.tried, row.clean, row.warned, row.traceback, row.hang, row.wrong, row.lost) == (6, 1, 1, 1, 1, 1, 1)
-    both = rows([*results, Result("b", 0, Outcome.CLEAN, "")])
+    both = added(rows([*results, Result("b", 0, Outcome.CLEAN, "", kills=3), Result("a", 6, Outcome.LOST, "")]))
     assert [row.campaign for row in both] == ["a", "b", "all"]
-    assert (both[-1].tried, both[-1].clean) == (7, 2)
+    assert (both[0].tried, both[0].lost) == (7, 2)
+    assert (both[-1].tried, both[-1].clean, both[-1].kills) == (8, 2, 3)
+
+
+def test_pieces_of_a_campaign_add_up_and_are_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "torture.json"
+    lost = Result("a", 1, Outcome.LOST, "a case", "why", 2)
+    first = record.piece("a", [Result("a", 0, Outcome.CLEAN, ""), lost], 0, 1.0, 1, ["--seed", "3"], 3)
+    record.Record([first]).write(path)
+    known = record.read(path)
+    assert known.pieces == [first]
+    assert (known.first("a", 3), known.first("a", 4), known.first("b", 3)) == (2, 0, 0)
+    known.pieces.append(record.piece("a", [Result("a", 2, Outcome.WARNED, "")], 2, 5.0, 1, ["--more"], 3))
+    known.write(path)
+    written = json.loads(path.read_text())
+    assert written["seconds"] == 6
+    assert [(row["tried"], row["lost"], row["kills"]) for row in written["rows"]] == [(3, 1, 2)]
+    assert [piece["provenance"]["command"] for piece in written["pieces"]] == [
+        "python -m benchmarks.torture --seed 3",
+        "python -m benchmarks.torture --more",
+    ]
 
 
 KINDS = dict.fromkeys(kind for kind in (*damage.COMMON, *damage.RARE) if kind is not damage.nothing)

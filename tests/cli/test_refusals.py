@@ -1,6 +1,7 @@
 """Bad input: exit code 2, one line that names the value and the way out, and nothing that was saved is lost."""
 
 import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -397,3 +398,26 @@ def test_other_errors_of_the_libraries_are_not_hidden(say: Say, monkeypatch: pyt
     monkeypatch.setattr("scalor.cli.main.dispatch", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         say("presets")
+
+
+def test_pipes_and_devices_are_not_waited_for(refused: Callable[[Case], None], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for words in (
+        ["info", "pipe"],
+        ["score", "pipe", "--truth", "pipe"],
+        ["track", "pipe"],
+        ["score", "/dev/zero", "--truth", "/dev/zero"],
+    ):
+        refused((words, ["is no file"]))
+
+
+@pytest.mark.parametrize("text", ["1,1,1e308,1e308,1e308,1e308,1", "1e300,1,1,1,2,2,1", "1,1e13,1,1,2,2,1"])
+def test_numbers_that_no_table_of_tracks_can_hold(text: str, refused: Callable[[Case], None], tmp_path: Path) -> None:
+    (tmp_path / "gt.txt").write_text(text + "\n")
+    refused((["score", "gt.txt", "--truth", "gt.txt"], ["row 1", "at most 1e+12"]))
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "9" * 5_000, "\u0663", "\u00b2", "1_0", "-1", "1e3"])
+def test_whole_numbers_have_bounds(number: str, refused: Callable[[Case], None], videos: dict[str, Path]) -> None:
+    for option in ("--observe", "--seed", "--slots"):
+        refused((["predict", videos["npy"], f"{option}={number}"], [option, "whole number of at least"]))

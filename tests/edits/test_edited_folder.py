@@ -250,3 +250,32 @@ def test_everything_may_be_deleted(folder: Path) -> None:
     assert len(edited.tracks) == 0
     assert rows(folder / "tracks.csv") == []
     assert "Nothing was found" in (folder / "report.html").read_text()
+
+
+def test_a_table_of_times_that_was_cut_short_is_a_sentence(folder: Path) -> None:
+    EditedFolder(folder).do(RIGHT)
+    path = folder / "original" / "counts.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    with pytest.raises(InputError, match=r"counts\.csv lacks frame 2, which has tracks"):
+        EditedFolder(folder).undo()
+
+
+def test_a_log_that_was_cut_short_is_not_followed_in_silence(folder: Path) -> None:
+    EditedFolder(folder).do(RIGHT)
+    before = contents(folder)
+    (folder / "edits.jsonl").write_bytes(b"")
+    with pytest.raises(InputError, match="0 of 1 entries: it is cut short"):
+        EditedFolder(folder)
+    after = contents(folder)
+    assert {**after, "edits.jsonl": before["edits.jsonl"]} == before
+    (folder / "edited.json").unlink()
+    assert EditedFolder(folder).edits == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"entries": "x"}', "[" * 100_000, '{"entries": 1e999, "tracks_sha256": 3}']
+)
+def test_a_damaged_state_makes_the_files_anew(text: str, folder: Path) -> None:
+    EditedFolder(folder).do(RIGHT)
+    (folder / "edited.json").write_text(text)
+    assert EditedFolder(folder).stale

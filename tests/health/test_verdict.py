@@ -182,3 +182,14 @@ def test_without_a_foreground_missing_frames_are_all_that_is_told() -> None:
     assert health is not None
     assert health.verdict != "good"
     assert [one.sentence for one in health.measures] == ["The file promises at least 20 frames, and 12 were read."]
+
+
+def test_a_file_that_is_cut_short_is_told_although_it_promises_no_number_of_frames() -> None:
+    found = judge_frames(20, None, "its header promises 9 bytes and it has 8")
+    assert found is not None
+    assert found["frames"].level == "warn"
+    assert "not complete (its header promises 9 bytes and it has 8); 20 frames were read" in found["frames"].sentence
+    assert judge_frames(20, 20) is None
+    many = judge_frames(20, 40, "its header promises 9 bytes and it has 8")
+    assert many is not None
+    assert "at least 40 frames" in many["frames"].sentence

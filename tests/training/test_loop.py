@@ -258,6 +258,15 @@ def test_a_kill_while_going_on_loses_no_line_of_the_log(
     assert contents(tmp_path)["log.jsonl"] == before
 
 
+@pytest.mark.parametrize("damage", [b"\xff\xfe", b"null", b'{"step": "x"}', b"[" * 100_000])
+def test_a_damaged_line_of_the_log_is_told_and_the_others_stay(damage: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"step": 1}\n' + damage + b'\n{"step": 2}\n{"step": 3}\n{"st')
+    with pytest.warns(UserWarning, match=r"log.jsonl, line 2 is damaged"):
+        folder.Log(path, 2)
+    assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
+
+
 def test_a_line_cut_short_by_a_kill_is_dropped(whole: Path, tmp_path: Path) -> None:
     run(tiny(4), tmp_path)
     with open(tmp_path / "log.jsonl", "a") as file:
