@@ -22,6 +22,10 @@ Handler = Callable[[int, FrameType | None], None]
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
+class FolderBusy(InputError):
+    """Another run holds the lock of a folder."""
+
+
 class Stopped(BaseException):
     """An exception for a stop signal, with the number of the signal."""
 
@@ -156,7 +160,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
         except (BlockingIOError, FileNotFoundError):
             replaced = True
         if replaced:
-            raise InputError(
+            raise FolderBusy(
                 f"folder {folder} is being written by another run: wait for it, or choose another with --out."
             )
         yield

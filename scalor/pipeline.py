@@ -10,7 +10,7 @@ Track a video and write all files that the command `scalor track` writes:
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,8 @@ def track_to_folder(
     object_size: tuple[float, float] | None = None,
     facts: Mapping[str, object] | None = None,
     restart: bool = False,
+    replace_unfinished: bool = False,
+    tell: Callable[[int, int | None], None] | None = None,
 ) -> TrackedVideo:
     """Track a video and write all result files, in memory that does not grow with its length.
 
@@ -167,6 +169,10 @@ def track_to_folder(
         Origin of the results, for the report. Default: video, weights, command, commit and date.
     restart : bool, default False
         Begin again, even if a run was stopped that could be gone on with.
+    replace_unfinished : bool, default False
+        Begin again if a run was stopped that had other options. By default, that is an InputError.
+    tell : callable, optional
+        Receives, after each frame, the number of frames so far and, if it is known, the number of all.
 
     Returns
     -------
@@ -196,14 +202,14 @@ def track_to_folder(
         "device": "cpu" if str(device) == "auto" and not torch.cuda.is_available() else device,
     }
     key = run_key(video, choice, options)
-    resume = Resumption(key, STATE_CLASSES, restart)
+    resume = Resumption(key, STATE_CLASSES, restart, replace_unfinished)
     with ResultFolder(
         out, opened.full_size, opened.fps, stride=stride, masks=masks, facts=facts, inputs=file, resume=resume
     ) as results:
         view = look_at(opened, object_size, camera_may_move=choice.still)
         tracker = choice.load(view)
         begun, before = time.monotonic(), results.frames
-        results.health = track_video(tracker, view, results, quiet, raw)
+        results.health = track_video(tracker, view, results, quiet, raw, tell)
         seconds = time.monotonic() - begun
     return TrackedVideo(results.summary, view, results.health, seconds, before)
 
@@ -219,7 +225,12 @@ def run_key(video: str | Path | ArrayLike, choice: TrackerChoice, options: Mappi
 
 
 def track_video(
-    tracker: Streaming, view: VideoView, results: ResultFolder, quiet: bool = False, raw: bool = False
+    tracker: Streaming,
+    view: VideoView,
+    results: ResultFolder,
+    quiet: bool = False,
+    raw: bool = False,
+    tell: Callable[[int, int | None], None] | None = None,
 ) -> Health | None:
     """Track every frame of a video and write each frame to the results as soon as it is tracked.
 
@@ -241,6 +252,8 @@ def track_video(
             if monitor is not None and step.foreground is not None:
                 monitor.step(frame.index, step.foreground, step.in_view, step.brighter, step.in_view.dropped)
             bar.update()
+            if tell is not None:
+                tell(results.frames, view.video.frames)
             if results.resume is not None and results.frames % segments.SEGMENT == 0:
                 state = following.save()
                 if state is not None:

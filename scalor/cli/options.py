@@ -3,7 +3,7 @@
 import argparse
 
 from scalor.cli.parser import Commands, Help, Parser, Version, add_help_all, command
-from scalor.cli.values import duration, height_and_width, minutes, natural, number, positive, probability, scale
+from scalor.cli.values import duration, height_and_width, minutes, natural, number, positive, probability, scale, shard
 from scalor.config import FPS
 
 __all__ = ["Commands", "Help", "Parser", "command", "natural", "number", "parser", "positive"]
@@ -85,8 +85,9 @@ def add_track(commands: Commands) -> None:
     )
     track.add_argument(
         "video",
+        nargs="+",
         help="video file, folder of images, pattern such as 'frames/*.png', TIFF stack, or .npy or .npz array "
-        "[T, H, W, 3]",
+        "[T, H, W, 3]; or many videos: files, folders, patterns, a CSV or Parquet table",
     )
     add_selection(track)
     track.add_argument(
@@ -110,6 +111,22 @@ def add_track(commands: Commands) -> None:
     )
     track.add_argument(
         "--restart", action="store_true", help="begin again, even if a run was stopped that could be gone on with"
+    )
+    many = track.add_argument_group("many videos")
+    many.add_argument(
+        "--jobs", type=positive, default=None, help="videos at the same time (default: one per core, or per GPU)"
+    )
+    many.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or a Ray cluster"
+    )
+    many.add_argument("--address", default=None, help="address of the Ray cluster, such as auto (default: start one)")
+    many.add_argument("--gpus", type=number, default=0.0, help="with Ray: GPUs for each video, such as 0.5")
+    many.add_argument(
+        "--shard",
+        type=shard,
+        default=None,
+        metavar="I/N",
+        help="track only part I of N of the videos, counted from 0, as a task of an array of a cluster does",
     )
 
 

@@ -6,13 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 from scalor.cli.text import print_result, region_of, survey_text
+from scalor.cli.track_many import run_many
 from scalor.files import Stopped, stop_signals_raised
+from scalor.many.videos import is_list_of_videos
 from scalor.pipeline import track_to_folder
 from scalor.replacement import PARTIAL
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
-    """Track the video; a stop signal leaves the results in the folder as they were."""
+    """Track the video, or many; a stop signal leaves the results in the folder as they were."""
+    if is_list_of_videos(arguments.video):
+        return run_many(arguments)
+    (arguments.video,) = arguments.video
     try:
         with stop_signals_raised():
             return track(arguments)

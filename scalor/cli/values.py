@@ -87,3 +87,11 @@ def height_and_width(text: str) -> tuple[float, float]:
     if not (0 < height < math.inf and 0 < width < math.inf):
         raise argparse.ArgumentTypeError(f"{text!r} must be a height and a width in pixels, for example 9x9")
     return height, width
+
+
+def shard(word: str) -> tuple[int, int]:
+    """Return a part of a list as its number, from 0, and the number of parts."""
+    part, slash, parts = word.partition("/")
+    if not (slash and part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
+        raise argparse.ArgumentTypeError(f"{word!r} is no part such as 0/8, from 0 to below 8")
+    return int(part), int(parts)

@@ -24,6 +24,8 @@ class Resumption:
     """Classes of the caller's state."""
     restart: bool = False
     """Whether to begin again in any case."""
+    replace_unfinished: bool = False
+    """Whether to begin again, without a word, if the run that was stopped had other options."""
 
     def prepare(self, folder: Path) -> None:
         """Delete an unfinished run in a folder if it shall not be gone on with.
@@ -39,7 +41,10 @@ class Resumption:
                 shutil.rmtree(partial, ignore_errors=True)
                 return
         differ = sorted(name for name in before.keys() | self.key.keys() if before.get(name) != self.key.get(name))
-        if differ:
+        if differ and self.replace_unfinished:
+            with folder_lock(folder):
+                shutil.rmtree(partial, ignore_errors=True)
+        elif differ:
             raise InputError(
                 f"{folder} holds a run that was stopped and that had another {' and another '.join(differ)}: repeat "
                 "that command to go on with it, choose another folder with --out, or give --restart to begin again."

@@ -1,0 +1,252 @@
+"""`python -m benchmarks.many_videos`: many short videos with one and two workers, with processes and with Ray; faults.
+
+    python -m benchmarks.many_videos speed     # throughput, and whether the results are the same
+    python -m benchmarks.many_videos faults    # workers, a node and the driver killed, a damaged video, a full disk
+
+The videos are drawn: boxes that walk over a textured floor.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import plan, report
+from scalor.many.records import RECORDS, VIDEOS
+from scalor.video import write_video
+
+RESULTS = Path(__file__).parent / "results"
+SIZE = (192, 256)
+FPS = 10
+SAME = ("tracks.csv", "tracks_mot.txt", "counts.csv", "overlay.mp4", "trajectories.png", "tracks.parquet")
+"""Files that must have the same bytes; reports and results.json hold the command line."""
+
+
+@dataclass(frozen=True)
+class Row:
+    run: str
+    seconds: float
+    videos_per_s: float | None
+    ratio: float | None
+    """Throughput in multiples of the first run's."""
+    done: int
+    kept: int
+    failed: int
+    other: int | None
+    """Videos whose files differ from those of the first run."""
+
+
+def draw(folder: Path, videos: int, frames: int) -> None:
+    """Write the videos."""
+    folder.mkdir()
+    height, width = SIZE
+    for number in range(videos):
+        chance = np.random.default_rng(number)
+        floor = chance.integers(60, 90, (height, width, 3), dtype=np.uint8)
+        noise = chance.integers(0, 12, (frames, 1, 1, 1), dtype=np.uint8)
+        film = np.broadcast_to(floor, (frames, height, width, 3)) + noise
+        for _ in range(4):
+            row, speed, start = chance.integers(0, height - 48), chance.uniform(-4, 4), chance.uniform(0, width)
+            colour = chance.integers(130, 255, 3)
+            for t, picture in enumerate(film):
+                x = int(start + speed * t) % (width - 24)
+                picture[row : row + 40, x : x + 20] = colour
+        write_video(folder / f"video{number:04}.mp4", film, FPS)
+
+
+def command(videos: Path, out: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "scalor", "track", str(videos), "--out", str(out), "--device", "cpu", "--json", *more]
+
+
+def run(words: list[str]) -> tuple[float, dict[str, Any]]:
+    """Run a command; return its time and its summary."""
+    start = time.monotonic()
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert done.returncode in (0, 1), done
+    return time.monotonic() - start, json.loads(done.stdout)
+
+
+def prints(out: Path) -> dict[str, str]:
+    """Return a hash of the results of every video."""
+    found = {}
+    for folder in sorted((out / VIDEOS).iterdir()):
+        parts = [(folder / name).read_bytes() for name in SAME if (folder / name).exists()]
+        found[folder.name] = hashlib.sha256(b"".join(parts)).hexdigest() + str(len(parts))
+    return found
+
+
+def row_of(name: str, seconds: float, summary: dict[str, Any], out: Path, first: tuple[Row, Path] | None) -> Row:
+    before = None if first is None else prints(first[1])
+    now = prints(out)
+    other = None if before is None else sum(now.get(key) != value for key, value in before.items())
+    rate = summary["done"] / seconds if summary["done"] else None
+    ratio = rate / first[0].videos_per_s if first and rate and first[0].videos_per_s else None
+    return Row(name, seconds, rate, ratio, summary["done"], summary["kept"], summary["failed"], other)
+
+
+@contextmanager
+def cluster(nodes: int) -> Iterator[Any]:
+    """Start a Ray cluster of nodes with one core each on this machine."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    for _ in range(nodes - 1):
+        made.add_node(num_cpus=1)
+    try:
+        yield made
+    finally:
+        made.shutdown()  # type: ignore[no-untyped-call]
+
+
+def speed(folder: Path, videos: int, frames: int) -> list[Row]:
+    draw(folder / "videos", videos, frames)
+    first: tuple[Row, Path] | None = None
+    rows = []
+    plans = {"1 process": ["--jobs", "1"], "2 processes": ["--jobs", "2"]}
+    for name, more in plans.items():
+        out = folder / name
+        seconds, summary = run(command(folder / "videos", out, *more))
+        rows.append(row_of(name, seconds, summary, out, first))
+        first = first or (rows[0], out)
+    seconds, summary = run(command(folder / "videos", folder / "2 processes", "--jobs", "2"))
+    rows.append(row_of("again", seconds, summary, folder / "2 processes", first))
+    with cluster(2) as made:
+        out = folder / "ray"
+        more = ["--engine", "ray", "--address", made.address]
+        seconds, summary = run(command(folder / "videos", out, *more))
+        rows.append(row_of("Ray, 2 nodes", seconds, summary, out, first))
+    return rows
+
+
+def children(process: int) -> list[int]:
+    """Return the processes below a process, its workers among them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            number, parent = int(path.parent.name), int(path.read_text().rsplit(")", 1)[1].split()[1])
+            found.append((number, parent))
+    below = {process}
+    for _ in range(3):
+        below |= {number for number, parent in found if parent in below}
+    return sorted(below - {process})
+
+
+def workers_of(process: int) -> list[int]:
+    """Return the workers: children of the fork server, which is a child of the driver."""
+    direct = set()
+    for number in children(process):
+        with suppress(OSError, ValueError):
+            parent = int(Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent != process:
+                direct.add(number)
+    return sorted(direct)
+
+
+def started(words: list[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def records(out: Path) -> dict[str, str]:
+    return {path.stem: path.read_text() for path in (out / RECORDS).glob("*.json")}
+
+
+def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> list[Row]:
+    chance = random.Random(seed)
+    draw(folder / "videos", videos, frames)
+    cut = folder / "videos" / "broken.mp4"
+    cut.write_bytes((folder / "videos" / "video0000.mp4").read_bytes()[:3000])
+    seconds, summary = run(command(folder / "videos", folder / "whole", "--jobs", "2"))
+    rows = [row_of("undisturbed", seconds, summary, folder / "whole", None)]
+    first = (rows[0], folder / "whole")
+
+    out = folder / "kills"
+    start = time.monotonic()
+    process, killed, driver_kills, lost = started(command(folder / "videos", out, "--jobs", "2")), 0, 0, 0
+    while process.poll() is None:
+        time.sleep(chance.uniform(0.2, 1.5) * rows[0].seconds / max(1, kills))
+        if killed < kills and (found := workers_of(process.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(chance.choice(found), signal.SIGKILL)
+            killed += 1
+        if killed == kills // 2 and not driver_kills:
+            before = records(out)
+            process.kill()
+            process.wait()
+            driver_kills += 1
+            process = started(command(folder / "videos", out, "--jobs", "2"))
+            lost += sum(records(out).get(name) != text for name, text in before.items())
+    document = json.loads(process.communicate()[0])
+    name = f"{killed} workers and the driver killed, {lost} records lost"
+    rows.append(row_of(name, time.monotonic() - start, document, out, first))
+
+    out = folder / "node"
+    with cluster(2) as made:
+        node = made.add_node(num_cpus=1)
+        start = time.monotonic()
+        process = started(command(folder / "videos", out, "--engine", "ray", "--address", made.address))
+        time.sleep(rows[0].seconds / 3)
+        made.remove_node(node, allow_graceful=False)
+        document = json.loads(process.communicate()[0])
+        rows.append(row_of("a node of Ray killed", time.monotonic() - start, document, out, first))
+
+    if (full := full_disk(folder)) is not None:
+        out = full / "results"
+        seconds, summary = run(command(folder / "videos", out, "--jobs", "2"))
+        rows.append(row_of("full disk", seconds, summary, out, first))
+        whole = folder / "after"
+        shutil.copytree(out, whole)
+        seconds, summary = run(command(folder / "videos", whole, "--jobs", "2"))
+        rows.append(row_of("and with room again", seconds, summary, whole, first))
+        subprocess.run(["umount", str(full)], check=False)
+    return rows
+
+
+def full_disk(folder: Path) -> Path | None:
+    """Return a file system with room for a few videos; None if this process may not mount one."""
+    place = folder / "small disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(place)], capture_output=True)
+    return place if made.returncode == 0 else None
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.many_videos", description=__doc__)
+    parser.add_argument("what", choices=("speed", "faults"))
+    parser.add_argument("--videos", type=int, default=200)
+    parser.add_argument("--frames", type=int, default=60, help="frames of a video")
+    parser.add_argument("--kills", type=int, default=30, help="workers to kill")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the kills")
+    parser.add_argument("--out", type=Path, default=None, help="JSON file")
+    asked = parser.parse_args(words)
+    origin = report.provenance(plan.CPU, words)
+    del origin["settings"]
+    origin["command"] = origin["command"].replace("benchmarks", "benchmarks.many_videos", 1)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if asked.what == "speed":
+            rows = speed(folder, asked.videos, asked.frames)
+        else:
+            rows = faults(folder, asked.videos, asked.frames, asked.kills, asked.seed)
+    out = asked.out or RESULTS / f"cpu-many-videos-{asked.what}.json"
+    report.write(out, {"rows": [asdict(row) for row in rows], **origin})
+    print(f"{origin['command']}\ncommit {origin['commit']}, {origin['date']}\n\n{report.table(rows)}\n\n-> {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Work on a Ray cluster: a task for each video, with the same work as in a process of this machine."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from scalor.errors import InputError
+from scalor.many.records import Outcome
+from scalor.many.videos import Job
+from scalor.many.worker import track_job
+
+
+def track_on_ray(job: Job, out: str, again: bool) -> Outcome:
+    """Track a video in a task; the folder of all results must be the same for all nodes."""
+    return track_job(job, Path(out), None, again)
+
+
+def connect(address: str | None) -> Any:
+    """Connect to a cluster, or start one on this machine if no address is given; return the module `ray`."""
+    try:
+        ray = import_module("ray")
+    except ImportError as error:
+        raise InputError("engine is 'ray' and the package ray is missing: run pip install 'scalor[ray]'.") from error
+    if not ray.is_initialized():
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, ValueError) as error:
+            raise InputError(f"address is {address!r}: no Ray cluster answers there ({error}).") from error
+    return ray
+
+
+def run_on_ray(
+    jobs: Sequence[Job], out: Path, retries: int, address: str | None, gpus: float = 0.0, again: bool = False
+) -> Iterator[Outcome]:
+    """Track videos on a Ray cluster and yield each outcome as soon as it is known.
+
+    Ray starts the task of a worker or a node that is lost again elsewhere, `retries` times at most; it goes on where it
+    was.
+
+    Parameters
+    ----------
+    jobs
+        The videos, with paths that all nodes can read.
+    out
+        The folder of all results, on storage that all nodes share.
+    retries
+        How often a video is tried again whose worker was lost.
+    address
+        Address of the cluster, such as "auto" or "ray://host:10001"; None to start one on this machine.
+    gpus
+        GPUs for each video; may be a fraction.
+    again
+        Whether to track every video from its first frame, whatever is there.
+    """
+    ray = connect(address)
+    task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(track_on_ray)
+    whole = str(out.resolve())
+    pending = {task.remote(replace(job, video=absolute(job.video)), whole, again): job for job in jobs}
+    try:
+        while pending:
+            (ready, *_), _ = ray.wait(list(pending), num_returns=1)
+            job = pending.pop(ready)
+            try:
+                outcome: Outcome = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                outcome = Outcome(job.name, job.video, "failed", f"Ray: {str(error).splitlines()[0]}")
+            yield replace(outcome, video=job.video)
+    finally:
+        for left in pending:
+            ray.cancel(left, force=True)
+
+
+def absolute(video: str) -> str:
+    """Return the absolute path of a video, which a task on another node needs."""
+    return str(Path(video).absolute())

@@ -1,0 +1,178 @@
+"""Track many videos: what is missing or changed, and nothing else; one that fails does not stop the others.
+
+>>> summary = track_many(find_jobs(["footage/"], {}), "results", workers=8)
+>>> summary.failed
+"""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from scalor.errors import InputError
+from scalor.files import as_json, open_folder, replacing
+from scalor.many.index_page import write_index
+from scalor.many.local import Progress, run_local, usable_cores
+from scalor.many.on_ray import run_on_ray
+from scalor.many.records import RECORDS, Outcome
+from scalor.many.store import finish_store
+from scalor.many.videos import Job
+
+ENGINES = ("local", "ray")
+RETRIES = 3
+"""How often a video is tried again whose worker was killed."""
+
+
+@dataclass(frozen=True)
+class ManySummary:
+    """What came of all videos."""
+
+    folder: Path
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+    def count(self, state: str) -> int:
+        """Return how many videos have a state: done, kept or failed."""
+        return sum(one.state == state for one in self.outcomes)
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        """The videos that failed, with their reasons."""
+        return tuple(one for one in self.outcomes if one.state == "failed")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary for JSON."""
+        states = {state: self.count(state) for state in ("done", "kept", "failed")}
+        videos = [asdict(one) for one in self.outcomes]
+        return {"folder": str(self.folder), "seconds": round(self.seconds, 2), **states, "videos": videos}
+
+
+def track_many(
+    jobs: Sequence[Job],
+    out: str | Path,
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    retries: int = RETRIES,
+    gpus: float = 0.0,
+    again: bool = False,
+    quiet: bool = False,
+    whole: bool = True,
+) -> ManySummary:
+    """Track many videos into one folder.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        The videos, as `find_jobs` returns them.
+    out : str or Path
+        Folder for all results: `tracked/NAME` for each video, `store`, `index.html`, `summary.json`.
+    workers : int, optional
+        Videos at the same time on this machine. Default: one for each core, or for each GPU if there are any.
+    engine : "local" or "ray", default "local"
+        Processes of this machine, or a Ray cluster.
+    address : str, optional
+        Address of the Ray cluster. Default: start one on this machine.
+    retries : int, default 3
+        How often a video is tried again whose worker was killed.
+    gpus : float, default 0
+        With Ray: GPUs for each video.
+    again : bool, default False
+        Track every video again, whatever is there.
+    quiet : bool, default False
+        Hide the progress.
+    whole : bool, default True
+        Whether these are all videos of the folder. If not, as for one part of several that other machines track,
+        `index.html`, `summary.json` and the store's manifest are left to a run with all videos.
+
+    Returns
+    -------
+    ManySummary
+        The outcome of each video, in the order of `jobs`.
+    """
+    if engine not in ENGINES:
+        raise InputError(f"engine is {engine!r}: choose from {', '.join(ENGINES)}.")
+    begun = time.monotonic()
+    folder = open_folder(out)
+    open_folder(folder / RECORDS)
+    if engine == "ray":
+
+        def start(report: Progress) -> Iterator[Outcome]:
+            return run_on_ray(jobs, folder, retries, address, gpus, again)
+
+    else:
+        devices = graphics_cards(jobs)
+        count = workers or len(devices) or usable_cores()
+
+        def start(report: Progress) -> Iterator[Outcome]:
+            return run_local(jobs, folder, min(count, max(1, len(jobs))), retries, report, devices, again)
+
+    found: dict[str, Outcome] = {}
+    with ProgressOfAll(len(jobs), quiet) as shown, closing(start(shown.report)) as outcomes:  # type: ignore[type-var]
+        for outcome in outcomes:
+            found[outcome.name] = outcome
+            shown.finish(outcome)
+    ordered = tuple(found[job.name] for job in jobs)
+    summary = ManySummary(folder, ordered, time.monotonic() - begun)
+    if whole:
+        write_summary(summary)
+    return summary
+
+
+def graphics_cards(jobs: Sequence[Job]) -> list[str]:
+    """Return the devices to spread videos over: all GPUs if every video may use any device, otherwise none."""
+    if not all(job.options.get("device", "auto") == "auto" for job in jobs):
+        return []
+    import torch
+
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+
+
+def write_summary(summary: ManySummary) -> None:
+    """Write `summary.json`, the index page, and the manifest of the store."""
+    with replacing(summary.folder / "summary.json") as temporary:
+        temporary.write_text(as_json(summary.to_dict()))
+    finish_store(summary.folder, summary.outcomes)
+    write_index(summary.folder, summary.outcomes)
+
+
+class ProgressOfAll:
+    """A progress bar over all videos, which counts parts of videos, with the time left."""
+
+    def __init__(self, videos: int, quiet: bool) -> None:
+        self.bar: tqdm[Any] = tqdm(
+            total=videos,
+            file=sys.stderr,
+            unit="video",
+            leave=False,
+            disable=quiet,
+            bar_format="{l_bar}{bar}| {n:.1f}/{total} videos [{elapsed}, {remaining} left] {postfix}",
+        )
+        self.parts: dict[str, float] = {}
+        self.failed = 0
+
+    def __enter__(self) -> "ProgressOfAll":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
+
+    def report(self, name: str, frames: int, total: int | None) -> None:
+        """Show that a video has come so far."""
+        part = min(frames / total, 0.99) if total else 0.0
+        self.bar.update(max(0.0, part - self.parts.get(name, 0.0)))
+        self.parts[name] = max(part, self.parts.get(name, 0.0))
+
+    def finish(self, outcome: Outcome) -> None:
+        """Show that a video is finished, and say so at once if it failed."""
+        self.bar.update(1 - self.parts.pop(outcome.name, 0.0))
+        if outcome.state == "failed":
+            self.failed += 1
+            self.bar.set_postfix_str(f"{self.failed} failed")
+            if not self.bar.disable:
+                tqdm.write(f"failed: {outcome.video}: {outcome.reason}", file=sys.stderr)

@@ -1,0 +1,124 @@
+"""Many videos: each is tracked once, a failure does not stop the others, and one store holds all of them."""
+
+import json
+import multiprocessing
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scalor
+from scalor.many.local import run_local
+from scalor.many.records import Outcome
+from scalor.many.run import track_many
+from scalor.many.videos import Job, find_jobs
+from scalor.many.worker import track_job
+
+from .conftest import Say
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "scale.md"
+
+
+def states(outcomes: Any) -> dict[str, str]:
+    return {one.name: one.state for one in outcomes}
+
+
+def test_what_is_missing_or_changed_is_tracked_and_nothing_else(weights: Path, footage: Path, say: Say) -> None:
+    words = ["track", footage, "--weights", weights, "--jobs", 2, "--out", "results", "--json"]
+    said = say(*words)
+    assert said.code == 1
+    summary = json.loads(said.out)
+    found = {one["name"]: one for one in summary["videos"]}
+    assert {name: one["state"] for name, one in found.items()} == {"a": "done", "broken": "failed", "yard_a": "done"}
+    assert "broken.npy" in found["broken"]["reason"]
+    assert (found["a"]["frames"], summary["done"], summary["failed"]) == (8, 2, 1)
+    assert json.loads(Path("results/summary.json").read_text()) == summary
+    page = Path("results/index.html").read_text()
+    for link in re.findall(r'href="(.*?)"', page):
+        assert Path("results", link).exists()
+    assert "broken.npy" in page
+
+
+def test_results_are_kept_until_something_changes(weights: Path, footage: Path) -> None:
+    def track(**options: object) -> str:
+        job = Job("a", str(footage / "a.npy"), {"weights": str(weights), **options})
+        return track_job(job, Path("results")).state
+
+    assert [track(), track(), track(stride=2), track(stride=2)] == ["done", "kept", "done", "kept"]
+    (footage / "a.npy").write_bytes((footage / "yard" / "a.npy").read_bytes())
+    assert [track(stride=2), track(stride=2)] == ["done", "kept"]
+    Path("results/tracked/a/report.html").unlink()
+    assert [track(stride=2), track(stride=2)] == ["done", "kept"]
+
+
+def test_a_worker_that_is_killed_is_replaced(weights: Path, footage: Path) -> None:
+    killed: list[int] = []
+
+    def progress(name: str, frames: int, total: int | None) -> None:
+        if len(killed) < 2:
+            for process in multiprocessing.active_children():
+                process.kill()
+                killed.append(process.pid or 0)
+
+    jobs = [Job("yard_a", str(footage / "yard" / "a.npy"), {"weights": str(weights)})]
+    (outcome,) = run_local(jobs, Path("results"), 1, 3, progress)
+    assert len(killed) == 2
+    assert (outcome.state, outcome.frames, outcome.attempts) == ("done", 8, 3)
+    whole = scalor.track(footage / "yard" / "a.npy", weights, quiet=True)
+    assert len(scalor.read_tracks("results/tracked/yard_a/tracks.csv")) == len(whole)
+    killed.clear()
+    (outcome,) = run_local(jobs, Path("results"), 1, 1, progress, again=True)
+    assert outcome.state == "failed"
+    assert outcome.reason == "its worker ended 2 times with code -9"
+
+
+def test_the_store_answers_the_queries_of_the_documentation(weights: Path, footage: Path) -> None:
+    duckdb, pandas = pytest.importorskip("duckdb"), pytest.importorskip("pandas")
+    outcomes = [track_job(job, Path("results")) for job in find_jobs([str(footage)], {"weights": str(weights)})]
+    from scalor.many.store import finish_store
+
+    finish_store(Path("results"), outcomes)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
+    names: dict[str, Any] = {}
+    exec(compile(code, str(PAGE), "exec"), names)
+    rows = {name: len(scalor.read_tracks(f"results/tracked/{name}/tracks.csv")) for name in ("a", "yard_a")}
+    assert dict(names["rows"].fetchall()) == rows
+    assert len(names["tracks"]) == sum(rows.values())
+    assert set(names["tracks"].video) == {"a", "yard_a"}
+    assert set(names["videos"].state) == {"done", "failed"}
+    manifest = json.loads(Path("results/store/manifest.json").read_text())["files"]
+    assert manifest["tracks/video=a/tracks.parquet"]["rows"] == rows["a"]
+    for table in ("counts", "health", "measures"):
+        assert len(pandas.read_parquet(f"results/store/{table}").video.unique()) == 2
+    assert duckdb is not None
+
+
+def test_an_unknown_engine_is_refused(footage: Path) -> None:
+    with pytest.raises(scalor.InputError, match="engine is 'dask': choose from local, ray"):
+        track_many([], "results", engine="dask")
+
+
+def test_parts_of_the_videos_add_up(weights: Path, footage: Path, say: Say) -> None:
+    words = ["track", footage, "--weights", weights, "--jobs", 1, "--out", "results"]
+    said = say(*words, "--shard", "2/3")
+    assert said.code == 0, said.err
+    assert said.out.endswith("see results/videos; the same command without --shard writes the index\n")
+    assert [path.stem for path in Path("results/videos").iterdir()] == ["yard_a"]
+    assert not Path("results/index.html").exists()
+    assert "no part such as 0/8" in say(*words, "--shard", "3/3").complaint
+    assert "none of 3 videos" in say(*words, "--shard", "5/6").complaint
+
+
+def test_ray_gives_the_same_as_processes(weights: Path, footage: Path) -> None:
+    ray = pytest.importorskip("ray")
+    jobs = find_jobs([str(footage)], {"weights": str(weights)})
+    try:
+        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        summary = track_many(jobs, "by ray", engine="ray", quiet=True)
+    finally:
+        ray.shutdown()
+    assert states(summary.outcomes) == {"a": "done", "broken": "failed", "yard_a": "done"}
+    outcome: Outcome = track_job(jobs[0], Path("here"))
+    assert outcome.state == "done"
+    assert Path("here/tracked/a/tracks.csv").read_bytes() == Path("by ray/tracked/a/tracks.csv").read_bytes()
