@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import plan, report
-from scalor.many.records import RECORDS, VIDEOS
+from scalor.many.video_records import RECORDS, VIDEOS
 from scalor.video import write_video
 
 RESULTS = Path(__file__).parent / "results"
@@ -157,7 +157,7 @@ def workers_of(process: int) -> list[int]:
 
 
 def started(words: list[str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 def records(out: Path) -> dict[str, str]:
@@ -198,7 +198,8 @@ def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> lis
         node = made.add_node(num_cpus=1)
         start = time.monotonic()
         process = started(command(folder / "videos", out, "--engine", "ray", "--address", made.address))
-        time.sleep(rows[0].seconds / 3)
+        while process.poll() is None and len(records(out)) < videos // 3:
+            time.sleep(0.2)
         made.remove_node(node, allow_graceful=False)
         document = json.loads(process.communicate()[0])
         rows.append(row_of("a node of Ray killed", time.monotonic() - start, document, out, first))

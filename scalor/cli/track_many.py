@@ -6,8 +6,8 @@ import sys
 from scalor.cli.text import print_result, region_of
 from scalor.errors import InputError
 from scalor.files import Stopped, stop_signals_raised
-from scalor.many.records import RECORDS
 from scalor.many.run import ManySummary, track_many
+from scalor.many.video_records import RECORDS
 from scalor.many.videos import find_jobs, shard_of
 from scalor.tracker_choice import TrackerChoice
 

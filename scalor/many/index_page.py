@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from scalor.files import replacing
-from scalor.many.records import VIDEOS, Outcome
+from scalor.many.video_records import VIDEOS, VideoOutcome
 from scalor.provenance import command_line, commit, today
 
 STYLE = """
@@ -19,7 +19,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 CLASSES = {"good": "good", "doubtful": "doubtful", "not to be trusted": "bad"}
 
 
-def write_index(out: Path, outcomes: Sequence[Outcome]) -> Path:
+def write_index(out: Path, outcomes: Sequence[VideoOutcome]) -> Path:
     """Write the page into the folder of all results; failed videos come first, then by verdict."""
     order = {"not to be trusted": 1, "doubtful": 2, None: 3, "good": 4}
     ordered = sorted(outcomes, key=lambda one: (0 if one.state == "failed" else order.get(one.verdict, 3), one.name))
@@ -29,7 +29,7 @@ def write_index(out: Path, outcomes: Sequence[Outcome]) -> Path:
     return path
 
 
-def page(outcomes: Sequence[Outcome]) -> str:
+def page(outcomes: Sequence[VideoOutcome]) -> str:
     """Return the page."""
     failed = sum(one.state == "failed" for one in outcomes)
     frames, objects = sum(one.frames for one in outcomes), sum(one.objects for one in outcomes)
@@ -50,7 +50,7 @@ def page(outcomes: Sequence[Outcome]) -> str:
 """
 
 
-def row(one: Outcome) -> str:
+def row(one: VideoOutcome) -> str:
     """Return the row of a video."""
     if one.state == "failed":
         return (

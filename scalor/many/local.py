@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalor.files import Stopped
-from scalor.many.records import Outcome
-from scalor.many.videos import Job, on_device
+from scalor.many.video_records import VideoOutcome
+from scalor.many.videos import VideoJob, on_device
 from scalor.many.worker import track_job
 
 Progress = Callable[[str, int, int | None], None]
@@ -23,7 +23,7 @@ class Running(NamedTuple):
     """A worker at work."""
 
     process: BaseProcess
-    job: Job
+    job: VideoJob
     attempt: int
     slot: int
 
@@ -33,7 +33,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def work(job: Job, out: Path, again: bool, results: "Connection[object, object]") -> None:
+def work(job: VideoJob, out: Path, again: bool, results: "Connection[object, object]") -> None:
     """Track a video in a process of its own, and send the progress and the outcome."""
 
     def tell(frames: int, total: int | None) -> None:
@@ -49,14 +49,14 @@ def work(job: Job, out: Path, again: bool, results: "Connection[object, object]"
 
 
 def run_local(
-    jobs: Sequence[Job],
+    jobs: Sequence[VideoJob],
     out: Path,
     workers: int,
     retries: int,
     progress: Progress,
     devices: Sequence[str] = (),
     again: bool = False,
-) -> Iterator[Outcome]:
+) -> Iterator[VideoOutcome]:
     """Track videos in worker processes and yield each outcome as soon as it is known.
 
     A worker that is killed is replaced, and its video goes on where it was, `retries` times at most. When this
@@ -109,13 +109,13 @@ def run_local(
                 worker.process.join()
                 del running[pipe]
                 free.append(worker.slot)
-                if isinstance(message, Outcome):
+                if isinstance(message, VideoOutcome):
                     yield replace(message, attempts=worker.attempt)
                 elif worker.attempt <= retries:
                     waiting.append((worker.job, worker.attempt + 1))
                 else:
                     reason = f"its worker ended {worker.attempt} times with code {worker.process.exitcode}"
-                    yield Outcome(worker.job.name, worker.job.video, "failed", reason, attempts=worker.attempt)
+                    yield VideoOutcome(worker.job.name, worker.job.video, "failed", reason, attempts=worker.attempt)
     finally:
         for worker in running.values():
             worker.process.terminate()

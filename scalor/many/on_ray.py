@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from scalor.errors import InputError
-from scalor.many.records import Outcome
-from scalor.many.videos import Job
+from scalor.many.video_records import VideoOutcome
+from scalor.many.videos import VideoJob
 from scalor.many.worker import track_job
 
 
-def track_on_ray(job: Job, out: str, again: bool) -> Outcome:
+def track_on_ray(job: VideoJob, out: str, again: bool) -> VideoOutcome:
     """Track a video in a task; the folder of all results must be the same for all nodes."""
     return track_job(job, Path(out), None, again)
 
@@ -32,8 +32,8 @@ def connect(address: str | None) -> Any:
 
 
 def run_on_ray(
-    jobs: Sequence[Job], out: Path, retries: int, address: str | None, gpus: float = 0.0, again: bool = False
-) -> Iterator[Outcome]:
+    jobs: Sequence[VideoJob], out: Path, retries: int, address: str | None, gpus: float = 0.0, again: bool = False
+) -> Iterator[VideoOutcome]:
     """Track videos on a Ray cluster and yield each outcome as soon as it is known.
 
     Ray starts the task of a worker or a node that is lost again elsewhere, `retries` times at most; it goes on where it
@@ -63,9 +63,9 @@ def run_on_ray(
             (ready, *_), _ = ray.wait(list(pending), num_returns=1)
             job = pending.pop(ready)
             try:
-                outcome: Outcome = ray.get(ready)
+                outcome: VideoOutcome = ray.get(ready)
             except ray.exceptions.RayError as error:
-                outcome = Outcome(job.name, job.video, "failed", f"Ray: {str(error).splitlines()[0]}")
+                outcome = VideoOutcome(job.name, job.video, "failed", f"Ray: {str(error).splitlines()[0]}")
             yield replace(outcome, video=job.video)
     finally:
         for left in pending:

@@ -19,9 +19,9 @@ from scalor.files import as_json, open_folder, replacing
 from scalor.many.index_page import write_index
 from scalor.many.local import Progress, run_local, usable_cores
 from scalor.many.on_ray import run_on_ray
-from scalor.many.records import RECORDS, Outcome
 from scalor.many.store import finish_store
-from scalor.many.videos import Job
+from scalor.many.video_records import RECORDS, VideoOutcome
+from scalor.many.videos import VideoJob
 
 ENGINES = ("local", "ray")
 RETRIES = 3
@@ -33,7 +33,7 @@ class ManySummary:
     """What came of all videos."""
 
     folder: Path
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[VideoOutcome, ...]
     seconds: float
 
     def count(self, state: str) -> int:
@@ -41,7 +41,7 @@ class ManySummary:
         return sum(one.state == state for one in self.outcomes)
 
     @property
-    def failed(self) -> tuple[Outcome, ...]:
+    def failed(self) -> tuple[VideoOutcome, ...]:
         """The videos that failed, with their reasons."""
         return tuple(one for one in self.outcomes if one.state == "failed")
 
@@ -53,7 +53,7 @@ class ManySummary:
 
 
 def track_many(
-    jobs: Sequence[Job],
+    jobs: Sequence[VideoJob],
     out: str | Path,
     workers: int | None = None,
     engine: str = "local",
@@ -68,7 +68,7 @@ def track_many(
 
     Parameters
     ----------
-    jobs : sequence of Job
+    jobs : sequence of VideoJob
         The videos, as `find_jobs` returns them.
     out : str or Path
         Folder for all results: `tracked/NAME` for each video, `store`, `index.html`, `summary.json`.
@@ -102,17 +102,17 @@ def track_many(
     open_folder(folder / RECORDS)
     if engine == "ray":
 
-        def start(report: Progress) -> Iterator[Outcome]:
+        def start(report: Progress) -> Iterator[VideoOutcome]:
             return run_on_ray(jobs, folder, retries, address, gpus, again)
 
     else:
         devices = graphics_cards(jobs)
         count = workers or len(devices) or usable_cores()
 
-        def start(report: Progress) -> Iterator[Outcome]:
+        def start(report: Progress) -> Iterator[VideoOutcome]:
             return run_local(jobs, folder, min(count, max(1, len(jobs))), retries, report, devices, again)
 
-    found: dict[str, Outcome] = {}
+    found: dict[str, VideoOutcome] = {}
     with ProgressOfAll(len(jobs), quiet) as shown, closing(start(shown.report)) as outcomes:  # type: ignore[type-var]
         for outcome in outcomes:
             found[outcome.name] = outcome
@@ -124,7 +124,7 @@ def track_many(
     return summary
 
 
-def graphics_cards(jobs: Sequence[Job]) -> list[str]:
+def graphics_cards(jobs: Sequence[VideoJob]) -> list[str]:
     """Return the devices to spread videos over: all GPUs if every video may use any device, otherwise none."""
     if not all(job.options.get("device", "auto") == "auto" for job in jobs):
         return []
@@ -168,7 +168,7 @@ class ProgressOfAll:
         self.bar.update(max(0.0, part - self.parts.get(name, 0.0)))
         self.parts[name] = max(part, self.parts.get(name, 0.0))
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: VideoOutcome) -> None:
         """Show that a video is finished, and say so at once if it failed."""
         self.bar.update(1 - self.parts.pop(outcome.name, 0.0))
         if outcome.state == "failed":

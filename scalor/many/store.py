@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from scalor.files import as_json, replacing
-from scalor.many.records import VIDEOS, Outcome
+from scalor.many.video_records import VIDEOS, VideoOutcome
 from scalor.outputs.about import ABOUT_FILE
 from scalor.provenance import command_line, commit, today
 from scalor.replacement import MANIFEST, describe
@@ -98,7 +98,7 @@ def write(path: Path, table: Any) -> None:
         import_module("pyarrow.parquet").write_table(table, temporary)
 
 
-def finish_store(out: Path, outcomes: Iterable[Outcome]) -> None:
+def finish_store(out: Path, outcomes: Iterable[VideoOutcome]) -> None:
     """Write the table of all videos and the manifest of the store."""
     if not available():
         return

@@ -19,7 +19,7 @@ SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
-class Job:
+class VideoJob:
     """A video to track, with its name in the results and its options."""
 
     name: str
@@ -36,7 +36,7 @@ def is_list_of_videos(words: Sequence[str]) -> bool:
     return len(found) > 1 or (Path(words[0]).is_dir() and found not in ([], [words[0]]))
 
 
-def find_jobs(words: Sequence[str], options: Mapping[str, Any]) -> list[Job]:
+def find_jobs(words: Sequence[str], options: Mapping[str, Any]) -> list[VideoJob]:
     """Return the videos that words name, in their order and each once, with unique names.
 
     Parameters
@@ -47,11 +47,11 @@ def find_jobs(words: Sequence[str], options: Mapping[str, Any]) -> list[Job]:
     options
         Options of all videos. Those of a table have precedence.
     """
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, VideoJob] = {}
     for word in words:
         for job in jobs_of(word, options):
             jobs.setdefault(str(Path(job.video).resolve()) + repr(sorted(job.options.items(), key=str)), job)
-    named: dict[str, Job] = {}
+    named: dict[str, VideoJob] = {}
     for job in jobs.values():
         other = named.setdefault(job.name.lower(), job)
         if other is not job:
@@ -62,7 +62,7 @@ def find_jobs(words: Sequence[str], options: Mapping[str, Any]) -> list[Job]:
     return list(jobs.values())
 
 
-def jobs_of(word: str, options: Mapping[str, Any]) -> list[Job]:
+def jobs_of(word: str, options: Mapping[str, Any]) -> list[VideoJob]:
     """Return the videos that one word names."""
     if Path(word).suffix.lower() in LISTS:
         return jobs_of_table(Path(word), options)
@@ -70,7 +70,7 @@ def jobs_of(word: str, options: Mapping[str, Any]) -> list[Job]:
     found = videos_of(word)
     if not found:
         raise InputError(f"{word} holds no video: give video files, folders, patterns, or a table of videos.")
-    return [Job(name_of(video, root), video, options) for video in found]
+    return [VideoJob(name_of(video, root), video, options) for video in found]
 
 
 def videos_of(word: str) -> list[str]:
@@ -99,7 +99,7 @@ def name_of(video: str, root: Path | None) -> str:
     return SAFE.sub("_", "_".join(whole.with_suffix("").parts)).strip("._") or "video"
 
 
-def jobs_of_table(path: Path, options: Mapping[str, Any]) -> list[Job]:
+def jobs_of_table(path: Path, options: Mapping[str, Any]) -> list[VideoJob]:
     """Return the videos of a table."""
     jobs = []
     for number, row in enumerate(read_table(path), start=1):
@@ -110,7 +110,7 @@ def jobs_of_table(path: Path, options: Mapping[str, Any]) -> list[Job]:
         where = str(path.parent / str(video))
         name = SAFE.sub("_", str(given.pop("name", ""))).strip("._") or name_of(where, None)
         own = {key: option(path, number, key, value) for key, value in given.items()}
-        jobs.append(Job(name, where, {**options, **own}))
+        jobs.append(VideoJob(name, where, {**options, **own}))
     return jobs
 
 
@@ -171,11 +171,11 @@ def option(path: Path, number: int, name: str, value: object) -> Any:
         raise InputError(f"{name} is {value!r} in row {number} of {path}: see `scalor track --help`.") from error
 
 
-def shard_of(jobs: Sequence[Job], shard: tuple[int, int] | None) -> list[Job]:
+def shard_of(jobs: Sequence[VideoJob], shard: tuple[int, int] | None) -> list[VideoJob]:
     """Return part i of n of the jobs, counted from 0, which is the same for every run with the same list."""
     return list(jobs) if shard is None else list(jobs[shard[0] :: shard[1]])
 
 
-def on_device(job: Job, device: str) -> Job:
+def on_device(job: VideoJob, device: str) -> VideoJob:
     """Return a job on another device."""
     return replace(job, options={**job.options, "device": device})

@@ -8,9 +8,9 @@ from typing import Any
 
 from scalor.errors import InputError
 from scalor.files import FolderBusy, stop_signals_raised
-from scalor.many.records import VIDEOS, Outcome, read_record, record_path, write_record
 from scalor.many.store import add_to_store
-from scalor.many.videos import Job
+from scalor.many.video_records import VIDEOS, VideoOutcome, read_record, record_path, write_record
+from scalor.many.videos import VideoJob
 
 BUSY_SECONDS = 60.0
 """Time to wait for a folder in which a worker of a run that was killed is still writing."""
@@ -21,14 +21,14 @@ Tell = Callable[[int, int | None], None]
 """Receives the number of frames tracked so far and the number in all, if it is known."""
 
 
-def track_job(job: Job, out: Path, tell: Tell | None = None, again: bool = False) -> Outcome:
+def track_job(job: VideoJob, out: Path, tell: Tell | None = None, again: bool = False) -> VideoOutcome:
     """Track a video into its folder, unless that was done before with the same video, weights and options.
 
     Nothing is raised but `Stopped`: whatever goes wrong stands in the outcome.
 
     Parameters
     ----------
-    job : Job
+    job : VideoJob
         The video.
     out : Path
         The folder of all results.
@@ -46,7 +46,7 @@ def track_job(job: Job, out: Path, tell: Tell | None = None, again: bool = False
             before = done_before(job, out, key)
             if before is not None:
                 return before
-            outcome = Outcome(**tracked(job, out, tell, again), seconds=round(time.monotonic() - begun, 2))
+            outcome = VideoOutcome(**tracked(job, out, tell, again), seconds=round(time.monotonic() - begun, 2))
             write_record(out, outcome, key)
             return outcome
     except (
@@ -64,10 +64,10 @@ def track_job(job: Job, out: Path, tell: Tell | None = None, again: bool = False
         reason = " ".join(str(error).split()) or type(error).__name__
         if not isinstance(error, InputError):
             reason = f"{type(error).__name__}: {reason}"
-        return Outcome(job.name, job.video, "failed", reason, seconds=round(time.monotonic() - begun, 2))
+        return VideoOutcome(job.name, job.video, "failed", reason, seconds=round(time.monotonic() - begun, 2))
 
 
-def tracked(job: Job, out: Path, tell: Tell | None, again: bool) -> dict[str, Any]:
+def tracked(job: VideoJob, out: Path, tell: Tell | None, again: bool) -> dict[str, Any]:
     """Track a video and add it to the store; return the facts of its outcome."""
     import torch
 
@@ -108,7 +108,7 @@ def tracked(job: Job, out: Path, tell: Tell | None, again: bool) -> dict[str, An
     }
 
 
-def key_of(job: Job) -> dict[str, str]:
+def key_of(job: VideoJob) -> dict[str, str]:
     """Return what the results of a video depend on: the video, the weights and the options."""
     from scalor import fingerprints
     from scalor.tracker_choice import TrackerChoice
@@ -124,9 +124,9 @@ def key_of(job: Job) -> dict[str, str]:
     return {"video": video, "weights": choice.fingerprint, **kept}
 
 
-def done_before(job: Job, out: Path, key: dict[str, str]) -> Outcome | None:
+def done_before(job: VideoJob, out: Path, key: dict[str, str]) -> VideoOutcome | None:
     """Return the outcome of an earlier run whose results are there and would be the same; None otherwise."""
     record = read_record(out, job.name)
     if record is None or record["key"] != key or not (out / VIDEOS / job.name / "report.html").exists():
         return None
-    return Outcome(**{**record["outcome"], "state": "kept"})
+    return VideoOutcome(**{**record["outcome"], "state": "kept"})

@@ -10,9 +10,9 @@ import pytest
 
 import scalor
 from scalor.many.local import run_local
-from scalor.many.records import Outcome
 from scalor.many.run import track_many
-from scalor.many.videos import Job, find_jobs
+from scalor.many.video_records import VideoOutcome
+from scalor.many.videos import VideoJob, find_jobs
 from scalor.many.worker import track_job
 
 from .conftest import Say
@@ -42,7 +42,7 @@ def test_what_is_missing_or_changed_is_tracked_and_nothing_else(weights: Path, f
 
 def test_results_are_kept_until_something_changes(weights: Path, footage: Path) -> None:
     def track(**options: object) -> str:
-        job = Job("a", str(footage / "a.npy"), {"weights": str(weights), **options})
+        job = VideoJob("a", str(footage / "a.npy"), {"weights": str(weights), **options})
         return track_job(job, Path("results")).state
 
     assert [track(), track(), track(stride=2), track(stride=2)] == ["done", "kept", "done", "kept"]
@@ -61,7 +61,7 @@ def test_a_worker_that_is_killed_is_replaced(weights: Path, footage: Path) -> No
                 process.kill()
                 killed.append(process.pid or 0)
 
-    jobs = [Job("yard_a", str(footage / "yard" / "a.npy"), {"weights": str(weights)})]
+    jobs = [VideoJob("yard_a", str(footage / "yard" / "a.npy"), {"weights": str(weights)})]
     (outcome,) = run_local(jobs, Path("results"), 1, 3, progress)
     assert len(killed) == 2
     assert (outcome.state, outcome.frames, outcome.attempts) == ("done", 8, 3)
@@ -119,6 +119,6 @@ def test_ray_gives_the_same_as_processes(weights: Path, footage: Path) -> None:
     finally:
         ray.shutdown()
     assert states(summary.outcomes) == {"a": "done", "broken": "failed", "yard_a": "done"}
-    outcome: Outcome = track_job(jobs[0], Path("here"))
+    outcome: VideoOutcome = track_job(jobs[0], Path("here"))
     assert outcome.state == "done"
     assert Path("here/tracked/a/tracks.csv").read_bytes() == Path("by ray/tracked/a/tracks.csv").read_bytes()

@@ -16,7 +16,7 @@ State = Literal["done", "kept", "failed", "stopped"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class VideoOutcome:
     """What came of a video."""
 
     name: str
@@ -41,7 +41,7 @@ def record_path(out: Path, name: str) -> Path:
     return out / RECORDS / f"{name}.json"
 
 
-def write_record(out: Path, outcome: Outcome, key: dict[str, str]) -> None:
+def write_record(out: Path, outcome: VideoOutcome, key: dict[str, str]) -> None:
     """Write down that a video was tracked, and with what."""
     path = record_path(out, outcome.name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def read_record(out: Path, name: str) -> dict[str, Any] | None:
     """Return the record of a video; None if there is no usable one."""
     try:
         record = json.loads(record_path(out, name).read_bytes())
-        Outcome(**record["outcome"])
+        VideoOutcome(**record["outcome"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return record if isinstance(record.get("key"), dict) else None
