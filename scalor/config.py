@@ -285,7 +285,13 @@ M_co = TypeVar("M_co", bound=SystemConfig, covariant=True, default=ModelConfig)
 
 @dataclass(frozen=True)
 class Config(Generic[M_co]):
-    """The settings of a whole run: the model, the training scenes, the test scenes, and the training."""
+    """The settings of a whole run: the model, the training scenes, the test scenes, and the training.
+
+    Examples
+    --------
+    >>> config = scalor.get_preset("shapes-tiny")
+    >>> longer = dataclasses.replace(config, train=dataclasses.replace(config.train, steps=5_000))
+    """
 
     model: M_co = dataclasses.field(default_factory=ModelConfig)  # type: ignore[assignment]
     scene: SceneConfig = dataclasses.field(default_factory=SceneConfig)

@@ -56,6 +56,11 @@ class Prediction:
         Number of each frame in the video, from 0.
     tracks : Tracks
         The objects in all frames, in pixels of the video. `tracks.frame` has the numbers in `index`.
+
+    Examples
+    --------
+    >>> prediction = scalor.predict("walkers.mp4", seconds=1)
+    >>> future = prediction.tracks.select(prediction.tracks.frame >= prediction.index[prediction.observed])
     """
 
     frames: UInt8[np.ndarray, "T H W 3"]

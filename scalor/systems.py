@@ -16,7 +16,12 @@ from scalor.settings import build_record
 
 @dataclass(frozen=True)
 class System:
-    """The settings class and the model class of a system."""
+    """The settings class and the model class of a system; see `register_system`.
+
+    Examples
+    --------
+    >>> scalor.System(config=MyConfig, model=MyModel)
+    """
 
     config: type[Any]
     model: type[Any]

@@ -125,7 +125,12 @@ class Tracks:
         return centre
 
     def select(self, rows: Bool[np.ndarray, " N"] | Int[np.ndarray, " K"]) -> "Tracks":
-        """Return the rows where `rows` is true, or the rows with these indices."""
+        """Return the rows where `rows` is true, or the rows with these indices.
+
+        Examples
+        --------
+        >>> first_second = tracks.select(tracks.seconds < 1)
+        """
         chosen = {name: getattr(self, name)[rows] for name in ROWS}
         return replace(self, **chosen, masks=None if self.masks is None else self.masks[rows])
 
@@ -143,7 +148,13 @@ class Tracks:
         return self._groups("by_frame", self.frame)
 
     def by_track(self) -> Iterator[tuple[int, "Tracks"]]:
-        """Yield the id of each object, and its rows in the order of time, by increasing id."""
+        """Yield the id of each object, and its rows in the order of time, by increasing id.
+
+        Examples
+        --------
+        >>> for number, rows in tracks.by_track():
+        ...     print(number, "is seen for", rows.seconds[-1] - rows.seconds[0], "seconds")
+        """
         return self._groups("by_track", self.id)
 
     def columns(self) -> Columns:
@@ -207,6 +218,10 @@ class Tracks:
         """Write a CSV table: a header, and one line per row with the columns `scalor.track_files.COLUMNS`.
 
         It is the tracks.csv of `scalor track`. Pixels have three digits. Tracks of several clips get a column `clip`.
+
+        Examples
+        --------
+        >>> tracks.to_csv("tracks.csv")
         """
         columns = self.columns()
         with replacing(Path(path)) as temporary, open(temporary, "w") as file:
@@ -217,13 +232,22 @@ class Tracks:
         """Write a MOTChallenge text file: frame and id (from 1), left, top, width, height, confidence, -1, -1, -1.
 
         Raise InputError if the rows belong to more than one clip; see `of_clip`.
+
+        Examples
+        --------
+        >>> tracks.to_mot("tracks_mot.txt")
         """
         self._check_one_clip("to_mot(path)")
         with replacing(Path(path)) as temporary, open(temporary, "w") as file:
             file.writelines(track_files.mot_lines(self.columns()))
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write a parquet table with the columns of tracks.csv in full precision. It needs the package pyarrow."""
+        """Write a parquet table with the columns of tracks.csv in full precision. It needs the package pyarrow.
+
+        Examples
+        --------
+        >>> tracks.to_parquet("tracks.parquet")
+        """
         with replacing(Path(path)) as temporary:
             track_files.write_parquet(temporary, self.columns(), self._facts())
 
@@ -288,12 +312,13 @@ def join_tracks(parts: list[Tracks]) -> Tracks:
 
 
 def read_tracks(path: str | Path, size: tuple[int, int] | None = None, fps: float = FPS) -> Tracks:
-    """Read tracks from a file that `Tracks` or `scalor track` wrote, or from MOTChallenge text of another program.
+    """Read tracks from what `Tracks` or `scalor track` wrote, or from MOTChallenge text of another program.
 
     Parameters
     ----------
     path : str or Path
-        A CSV table, MOTChallenge text, or a parquet table (.parquet).
+        A CSV table, MOTChallenge text, a parquet table (.parquet), or a result folder, whose parquet or CSV table is
+        read. The table for napari has no boxes and cannot be read.
     size : tuple of int, optional
         Height and width of the frames, pixels. CSV and MOTChallenge files do not tell; the size is (0, 0) then.
     fps : float, default 10
@@ -311,10 +336,10 @@ def read_tracks(path: str | Path, size: tuple[int, int] | None = None, fps: floa
 
     Examples
     --------
-    >>> tracks = scalor.read_tracks("tracked/tracks.csv")
+    >>> tracks = scalor.read_tracks("tracked")
     >>> truth = scalor.read_tracks("gt.txt", size=(576, 768), fps=7)
     """
-    columns, facts = track_files.read(path, fps)
+    columns, facts = track_files.read(table_in(path), fps)
     height, width = size or facts.get("size", (0, 0))
     return Tracks(
         clip=columns[CLIP],
@@ -326,6 +351,20 @@ def read_tracks(path: str | Path, size: tuple[int, int] | None = None, fps: floa
         size=(height, width),
         dropped=facts.get("dropped", 0),
         seconds=columns["seconds"],
+    )
+
+
+def table_in(path: str | Path) -> Path:
+    """Return the table in a result folder: parquet, which is more precise, or CSV. A file is returned as it is."""
+    if not Path(path).is_dir():
+        return Path(path)
+    tables = [Path(path) / name for name in ("tracks.parquet", "tracks.csv")]
+    readable = tables if find_spec("pyarrow") is not None else tables[1:]
+    for table in readable:
+        if table.exists():
+            return table
+    raise InputError(
+        f"folder {path} holds no tracks.csv: give a result folder of `scalor track`, or a table of tracks."
     )
 
 

@@ -1,5 +1,6 @@
 """The code of docs/python.md runs as it is printed, and its package is installed and trained."""
 
+import inspect
 import json
 import os
 import re
@@ -61,6 +62,13 @@ def test_the_python_of_the_page_runs(desk: Path, capsys: pytest.CaptureFixture[s
     assert "5 frames observed, 5 generated" in printed
     assert (desk / "future.csv").exists()
     assert isinstance(names["model"], scalor.SCALOR)
+
+
+def test_every_function_has_an_example() -> None:
+    functions = {name: getattr(scalor, name) for name in scalor.__all__ if inspect.isfunction(getattr(scalor, name))}
+    assert len(functions) >= 13
+    for name, function in functions.items():
+        assert ">>> " in str(function.__doc__), name
 
 
 def test_the_page_lists_every_column() -> None:

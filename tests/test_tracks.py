@@ -227,6 +227,18 @@ def test_saved_tables_say_the_same(tmp_path: Path, whole: Tracks) -> None:
     assert np.allclose(napari.to_numpy(float).reshape(-1, 4), whole.to_napari(), atol=5.1e-4)
 
 
+def test_a_result_folder_is_read_by_its_most_precise_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"holds no tracks\.csv: give a result folder of `scalor track`"):
+        read_tracks(tmp_path)
+    whole = tracks().of_clip(0)
+    whole.save(tmp_path)
+    assert_same(read_tracks(tmp_path), whole)
+    monkeypatch.setattr("scalor.tracks.find_spec", lambda name: None)  # without pyarrow
+    _assert_close(read_tracks(tmp_path, size=whole.size), whole, box=5.1e-4)
+    with pytest.raises(InputError, match=r"tracks_napari\.csv, line 1 is .track_id,t,y,x.: it needs 7 numbers"):
+        read_tracks(tmp_path / "tracks_napari.csv")
+
+
 def test_older_tables_are_read(tmp_path: Path) -> None:
     """Before the formats were one, tables of `to_csv` counted ids from 0 and called the confidence presence."""
     path = tmp_path / "tracks.csv"

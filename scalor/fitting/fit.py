@@ -89,7 +89,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Fitted(os.PathLike[str]):
-    """A fit that has ended, or was stopped. It can be given wherever weights are expected."""
+    """A fit that has ended, or was stopped. It can be given wherever weights are expected.
+
+    Examples
+    --------
+    >>> run = scalor.fit("ants.mp4", out="runs/ants")
+    >>> tracks = scalor.track("ants.mp4", weights=run)
+    """
 
     folder: Path
     """The run folder."""
