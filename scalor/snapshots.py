@@ -66,7 +66,7 @@ def read_snapshot(path: Path, classes: Iterable[type]) -> Any:
         raise damaged
     try:
         return Unpickler(io.BytesIO(parts[1]), classes).load()
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
+    except Exception as error:  # pickle raises nearly anything on damaged bytes
         raise damaged from error
 
 
@@ -79,7 +79,7 @@ def _read(path: Path) -> tuple[dict[str, str], bytes] | None:
             head, payload = json.loads(file.readline()), file.read()
         whole = hashlib.sha256(payload).hexdigest() == head["sha256"]
         return ({str(name): str(value) for name, value in head["key"].items()}, payload) if whole else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -204,8 +204,8 @@ def results_case(work: Work, given: Try) -> Finding:
 
 
 CAMPAIGNS = (
-    Campaign("kills of train", prepare_training, training_case, share=3),
-    Campaign("kills of fit", prepare_fit, training_case),
-    Campaign("kills of track", prepare_tracking, results_case, share=2),
+    Campaign("kills of train", prepare_training, training_case, share=4),
+    Campaign("kills of fit", prepare_fit, training_case, share=1.5),
+    Campaign("kills of track", prepare_tracking, results_case, share=4),
     Campaign("kills of edit", prepare_edits, results_case),
 )

@@ -146,4 +146,4 @@ def case(work: Work, given: Try) -> Finding:
     return Finding(Outcome.CLEAN if found is None else Outcome.WARNED, seen)
 
 
-CAMPAIGN = Campaign("limits and signals", prepare_tracking, case)
+CAMPAIGN = Campaign("limits and signals", prepare_tracking, case, share=1.5)

@@ -147,4 +147,4 @@ def track(bases: Bases, random: Random, home: Path, video: str, seen: str, promi
     return Finding(Outcome.WARNED if told else Outcome.CLEAN, seen)
 
 
-CAMPAIGN = Campaign("damaged videos", prepare, case, share=4)
+CAMPAIGN = Campaign("damaged videos", prepare, case, share=6)

@@ -211,4 +211,4 @@ def resume_case(bases: Bases, random: Random, home: Path, kind: damage.Damage) -
     return Finding(Outcome.WARNED if "warning: " in ended.err else Outcome.CLEAN, seen)
 
 
-CAMPAIGN = Campaign("damaged checkpoints", prepare, case, share=2)
+CAMPAIGN = Campaign("damaged checkpoints", prepare, case, share=1.5)

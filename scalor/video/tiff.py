@@ -98,11 +98,16 @@ def open_stack(path: Path) -> Iterator[TiffStack | None]:
 
 
 def missing_pages(path: Path) -> str | None:
-    """Return in words what a TIFF file lacks: whether it holds pictures that no page refers to. None if nothing."""
+    """Return in words what a TIFF file lacks: whether a page is damaged, or pictures belong to no page. None if nothing."""
     with decoding(str(path), "a TIFF file", "copy or export it again"), TiffFile(path) as file:
         if any(page.subifds for page in file.pages[:1]):  # smaller copies, which are not looked at
             return None
-        used = sum(sum(page.databytecounts) for page in file.pages)
+        used = 0
+        for number, page in enumerate(file.pages):
+            ends = [start + count for start, count in zip(page.dataoffsets, page.databytecounts, strict=False)]
+            if not ends or max(ends) > file.filehandle.size:
+                return f"its page {number} is damaged"
+            used += sum(page.databytecounts)
         if file.series and file.series[0].dataoffset is not None:  # pages of ImageJ's large files are not listed
             used = max(used, file.series[0].nbytes)
         unused = file.filehandle.size - used - LARGEST_DESCRIPTION * len(file.pages)

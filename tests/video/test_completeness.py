@@ -75,5 +75,8 @@ def test_pages_that_nothing_refers_to_are_missing(tmp_path: Path) -> None:
     path.write_bytes(stack(4))
     assert missing_pages(path) is None
     assert open_video(path).lacking is None
+    whole = stack(4)
+    path.write_bytes(whole[:20_000] + whole[26_000:])
+    assert missing_pages(path) is not None
     path.write_bytes(stack(1) + stack(3))
     assert "belong to none of its 1 pages" in (open_video(path).lacking or "")
