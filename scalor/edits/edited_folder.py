@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -187,7 +187,9 @@ class EditedFolder:
         """Repeat the last edit taken back."""
         return self.do(Redo(), write)
 
-    def write(self, video: str | Path | None = None, films: bool = False) -> None:
+    def write(
+        self, video: str | Path | None = None, films: bool = False, stop: Callable[[], bool] = lambda: False
+    ) -> None:
         """Make the files of the folder anew from the original tracks and the log.
 
         Parameters
@@ -196,11 +198,18 @@ class EditedFolder:
             The video, if it is no longer where it was tracked.
         films : bool, default False
             Whether to draw overlay.mp4, labels.mp4 and the report's pictures as well. It reads the whole video.
+        stop : callable, optional
+            Whether to give up. It is asked at every frame.
+
+        Raises
+        ------
+        Interrupted
+            If `stop` returned True. All files are as they were.
         """
         with self._replacing(FILMS if films or not self.edits else ()) as partial:
             self._edited = None
             self._keep_original()
-            self._remake(partial, self.edits, self.edited, video, films)
+            self._remake(partial, self.edits, self.edited, video, films, stop)
             self._note_state(partial, len(self.entries))
 
     @property
@@ -293,11 +302,17 @@ class EditedFolder:
         partial.rename(whole)
 
     def _remake(
-        self, partial: Path, edits: list[Edit], edited: Edited, video: str | Path | None = None, films: bool = False
+        self,
+        partial: Path,
+        edits: list[Edit],
+        edited: Edited,
+        video: str | Path | None = None,
+        films: bool = False,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         """Write all files after these edits to a folder."""
         if edits:
-            remake = Remake(self.source, self.about, self.original, edited, self.times, len(edits), video)
+            remake = Remake(self.source, self.about, self.original, edited, self.times, len(edits), video, stop)
             remake.write(partial, films)
             return
         for name in (*REMADE, *FILMS):

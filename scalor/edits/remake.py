@@ -7,7 +7,7 @@ has none. The films show the ids of the time they were drawn, until they are dra
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from heapq import nlargest
@@ -42,6 +42,10 @@ STALE = "; it shows the ids from before the edits: `scalor edit FOLDER render` d
 NO_PIXELS = "; boxes that were added by hand have no pixels"
 
 
+class Interrupted(Exception):
+    """Files were not made anew, because a further edit came."""
+
+
 @dataclass(frozen=True)
 class Remake:
     """What the files are made from."""
@@ -57,6 +61,8 @@ class Remake:
     """Number of edits in effect."""
     video: str | Path | None = None
     """The video, if it is no longer where it was tracked."""
+    stop: Callable[[], bool] = lambda: False
+    """Whether to give up; asked at every frame."""
 
     def write(self, folder: Path, films: bool) -> None:
         """Write all files to a folder; the films only if asked for, because they need the whole video."""
@@ -109,6 +115,8 @@ class Remake:
         blank = np.zeros((*self.about.size, 3), np.uint8)
         shown = self._pictures() if pictures else ((index, blank) for index in self.times)
         for index, picture in shown:
+            if self.stop():
+                raise Interrupted
             start, stop = np.searchsorted(tracks.frame, [index, index + 1])
             rows = np.arange(start, stop)
             if masks is not None:

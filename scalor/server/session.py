@@ -2,6 +2,7 @@
 
 import threading
 from bisect import bisect_left, bisect_right
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from scalor.edits import EditedFolder, crossings, describe, doubtful_places, step_from_dict
 from scalor.edits.operations import Redo, Undo
+from scalor.edits.remake import Interrupted
 from scalor.errors import InputError
 from scalor.measures import drawings
 from scalor.viewer import chunks
@@ -34,11 +36,14 @@ class Session:
         source = self.folder.source / FOLDER
         if not (source / INDEX).is_file():
             raise InputError(f"{path} has no {FOLDER}/: track the video again, and the player's data are written.")
-        self._source = source
         self._raw = self._read_index(source / INDEX)
         self._frames = np.array(list(self.folder.times))
         self._seconds = np.array(list(self.folder.times.values()))
         self._lock = threading.RLock()
+        """Held while data of the page are read or an edit is done."""
+        self._writing = threading.Lock()
+        """Held while files are made anew, which may take minutes. The page is answered meanwhile."""
+        self._stop = threading.Event()
         self._timer: threading.Timer | None = None
         self._index: dict[str, Any] | None = None
         self._places: dict[str, list[dict[str, Any]]] = {}
@@ -60,6 +65,11 @@ class Session:
         except (ValueError, KeyError, TypeError, AttributeError):
             pass
         raise InputError(f"{path} is damaged, or of another version: track the video again.")
+
+    @property
+    def _source(self) -> Path:
+        """The data of the page as tracked."""
+        return self.folder.source / FOLDER
 
     @property
     def film(self) -> Path:
@@ -131,7 +141,9 @@ class Session:
     def edit(self, document: object) -> dict[str, Any]:
         """Do one step of `scalor.edits`, given as for JSON. Raise InputError if it is not possible."""
         step = step_from_dict(document)
-        with self._lock:
+        self._stop.set()  # what is being made anew would be out of date
+        with self._writing, self._lock:
+            self._stop.clear()
             before = self.folder.edits
             entry = self.folder.do(step, write=False)
             after = self.folder.edits
@@ -161,10 +173,10 @@ class Session:
             return self._places[kind]
 
     def close(self) -> None:
-        """Make the files of the folder anew if edits wait for it."""
+        """Make the files of the folder anew if they lag behind the edits."""
         if self._timer is not None:
             self._timer.cancel()
-            self._write()
+        self._write()
 
     def _write_later(self) -> None:
         if self._timer is not None:
@@ -174,12 +186,14 @@ class Session:
         self._timer.start()
 
     def _write(self) -> None:
-        """Make the files of the folder anew."""
-        with self._lock:
-            self._timer = None
+        """Make the files of the folder anew if they lag behind, unless an edit comes meanwhile."""
+        with self._writing:
             try:
-                self.folder.write()
+                if self.folder.stale:
+                    copy(self.folder).write(stop=self._stop.is_set)
                 self.problem = None
+            except Interrupted:
+                self._write_later()  # for the case that the edit is refused
             except (InputError, OSError) as error:
                 self.problem = str(error)
 

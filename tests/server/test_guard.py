@@ -14,20 +14,14 @@ from scalor.files import as_json
 from scalor.server.app import build, new_token
 from scalor.server.session import Session
 from tests.outputs.stories import contents
-from tests.viewer.numbered import write_results
 
 TOKEN = "token-of-this-test"
 JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "secret.txt").write_text("not for the page")
-    return write_results(tmp_path / "tracked")
-
-
-@pytest.fixture
 def client(folder: Path) -> TestClient:
+    (folder.parent / "secret.txt").write_text("not for the page")
     return TestClient(build(Session(folder), TOKEN), base_url="http://127.0.0.1:8642")
 
 
@@ -106,6 +100,7 @@ def test_no_path_leads_out_of_the_page(client: TestClient, path: str) -> None:
 def test_a_video_that_is_a_link_out_of_the_folder_is_not_served(folder: Path) -> None:
     film = folder / "report_viewer" / "video.mp4"
     film.unlink()
+    (folder.parent / "secret.txt").write_text("not for the page")
     os.symlink(folder.parent / "secret.txt", film)
     client = TestClient(build(Session(folder), TOKEN), base_url="http://localhost")
     answer = client.get(f"/{TOKEN}/video.mp4")

@@ -1,25 +1,24 @@
 """What the page reads after edits, and what the folder holds then."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from scalor.edits import EditedFolder
+from scalor.edits.remake import Remake
 from scalor.errors import InputError
+from scalor.outputs.tables import TrackedFrame
 from scalor.server.session import Session
 from scalor.viewer import chunks
 from scalor.viewer.chunks import from_script, unpacked
 from tests.outputs.stories import contents
-from tests.viewer.numbered import COUNT, FRAMES, write_results
+from tests.viewer.numbered import COUNT, FRAMES
 
 LATER = 3600.0
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_results(tmp_path / "tracked")
 
 
 def ids_at(session: Session, position: int) -> list[int]:
@@ -100,6 +99,41 @@ def test_the_files_follow_when_edits_rest(folder: Path) -> None:
     assert {name: kept[name] for name in before if name != ".scalor.json"} == {
         name: file for name, file in before.items() if name != ".scalor.json"
     }
+
+
+def test_nothing_waits_for_the_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = Remake._frames
+
+    def slow(self: Remake, *options: Any) -> Iterator[TrackedFrame]:
+        for frame in frames(self, *options):
+            time.sleep(0.05)
+            yield frame
+
+    session = Session(folder, 0.01)
+    with monkeypatch.context() as patch:
+        patch.setattr(Remake, "_frames", slow)
+        session.edit({"op": "delete", "id": 2})
+        while not session._writing.locked():
+            time.sleep(0.01)
+        begun = time.perf_counter()
+        assert session.rows(0) is not None
+        session.edit({"op": "delete", "id": 3})
+        assert time.perf_counter() - begun < 0.02 * FRAMES
+        session.write_after = LATER
+    session.close()
+    assert {line.split(",")[1] for line in (folder / "tracks_mot.txt").read_text().splitlines()} == {"1", "4", "5"}
+
+
+def test_masks_stay_with_their_boxes_after_the_files_follow(folder: Path) -> None:
+    before = Session(folder).masks(0)
+    session = Session(folder, LATER)
+    session.edit({"op": "swap", "a": 2, "b": 3, "frame": 0})
+    session.close()
+    after = session.masks(0)
+    assert before is not None
+    assert after is not None
+    assert after[: COUNT * FRAMES // 2 : COUNT] == before[: COUNT * FRAMES // 2 : COUNT]
+    assert after[1 : COUNT * FRAMES // 2 : COUNT] == before[2 : COUNT * FRAMES // 2 : COUNT]
 
 
 def test_files_that_a_killed_session_left_behind_are_made_anew(folder: Path) -> None:

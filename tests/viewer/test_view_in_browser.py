@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,9 +21,15 @@ from tests.viewer.numbered import FRAMES, SIZE, boxes_in_csv, number_in, tracks_
 from tests.viewer.screen import Screen
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_results(tmp_path_factory.mktemp("made") / "tracked", video="<img src=x onerror=alert(1)>.mp4")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_results(tmp_path / "tracked", video="<img src=x onerror=alert(1)>.mp4")
+def folder(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "tracked")
+    return tmp_path / "tracked"
 
 
 class Served:

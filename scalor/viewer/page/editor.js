@@ -38,6 +38,11 @@ export class Editor {
     /** What a click on another object completes. @type {((id: number) => void) | null} */
     this.waiting = null;
     this.queue = Promise.resolve();
+    /** Edits that the server has not answered yet. */
+    this.unsaved = 0;
+    window.addEventListener("beforeunload", (event) => {
+      if (this.unsaved) event.preventDefault();
+    });
     this.help = BUTTONS.map(([, , title]) => /^(.*) \((.*)\)$/.exec(title)).flatMap((found) => (found ? [[found[2], found[1]]] : []));
   }
 
@@ -138,12 +143,14 @@ export class Editor {
 
   /** Do an edit after those that were asked for before. @param {Record<string, unknown>} step */
   send(step) {
-    this.queue = this.queue.then(() => this.doOne(step));
+    this.unsaved += 1;
+    this.queue = this.queue.then(() => this.doOne(step)).finally(() => (this.unsaved -= 1));
     return this.queue;
   }
 
   /** @param {Record<string, unknown>} step */
   async doOne(step) {
+    this.tell("saving");
     const answer = await this.post("edit", step);
     if (!answer) return;
     await this.page.reload();
