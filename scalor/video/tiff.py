@@ -16,7 +16,7 @@ from jaxtyping import Num
 from tifffile import COMPRESSION, PHOTOMETRIC, TiffFile, TiffPage, TiffPageSeries
 
 from scalor.errors import InputError
-from scalor.video.decoding import check_frame_size, decoding
+from scalor.video.decoding import check_frame_size
 
 Values = Num[np.ndarray, "H W"] | Num[np.ndarray, "H W 3"]
 """Grey or RGB values of any number of bits."""
@@ -98,22 +98,29 @@ def open_stack(path: Path) -> Iterator[TiffStack | None]:
 
 
 def missing_pages(path: Path) -> str | None:
-    """Return in words what a TIFF file lacks: whether a page is damaged, or pictures belong to no page. None if nothing."""
-    with decoding(str(path), "a TIFF file", "copy or export it again"), TiffFile(path) as file:
-        if any(page.subifds for page in file.pages[:1]):  # smaller copies, which are not looked at
-            return None
-        used = 0
-        for number, page in enumerate(file.pages):
-            ends = [start + count for start, count in zip(page.dataoffsets, page.databytecounts, strict=False)]
-            if not ends or max(ends) > file.filehandle.size:
-                return f"its page {number} is damaged"
-            used += sum(page.databytecounts)
-        if file.series and file.series[0].dataoffset is not None:  # pages of ImageJ's large files are not listed
-            used = max(used, file.series[0].nbytes)
-        unused = file.filehandle.size - used - LARGEST_DESCRIPTION * len(file.pages)
-        if unused < used / len(file.pages):
-            return None
-        return f"{unused:,} bytes of it belong to none of its {len(file.pages)} pages"
+    """Return in words what a TIFF file lacks: a page is damaged, or pictures belong to no page. None if nothing."""
+    try:
+        with TiffFile(path) as file:
+            return _missing_pages(file)
+    except Exception:  # tifffile raises nearly anything on damaged bytes
+        return "its list of pages is damaged"
+
+
+def _missing_pages(file: TiffFile) -> str | None:
+    if any(page.subifds for page in file.pages[:1]):  # smaller copies, which are not looked at
+        return None
+    used, size = 0, file.filehandle.size
+    for number, page in enumerate(file.pages):
+        ends = [start + count for start, count in zip(page.dataoffsets, page.databytecounts, strict=False)]
+        if not ends or max(ends) > size:
+            return f"its page {number} is damaged"
+        used += sum(page.databytecounts)
+    if file.series and file.series[0].dataoffset is not None:  # pages of ImageJ's large files are not listed
+        used = max(used, file.series[0].nbytes)
+    unused = size - used - LARGEST_DESCRIPTION * len(file.pages)
+    if unused < used / len(file.pages):
+        return None
+    return f"{unused:,} bytes of it belong to none of its {len(file.pages)} pages"
 
 
 class _BrokenPages(logging.Handler):
