@@ -85,6 +85,11 @@ class ModelConfig(Settings):
     explained_mask: float = setting(
         0.1, "mask value above which propagated objects explain a pixel, when proposals are rejected", gt=0, lt=1
     )
+    explained_error: float = setting(
+        0.0,
+        "deviation of colour from which on covered pixels no longer count as explained; 0: all of them count, as in the paper",
+        ge=0,
+    )
     siblings: bool = setting(True, "non-maximum suppression of proposals of one object (off: as in the paper)")
     sibling_cover: float = setting(
         0.8, "share of a proposal covered by more likely ones, from which on it is suppressed", gt=0, le=1
@@ -103,8 +108,17 @@ class ModelConfig(Settings):
     posterior_bias: float = setting(
         2.0, "bias of the posterior's presence logits in propagation, before their tanh", ge=-8, le=8
     )
+    depth_sharpness: float = setting(
+        0.0,
+        "objects are composited from front to back, and this is how sharply depths decide; 0: colours are averaged, as "
+        "in the paper",
+        ge=0,
+    )
     background: bool = setting(False, "model a moving background (off: it is black)")
     background_dim: int = setting(10, "length of z_bg, the background's latent", ge=1, le=WIDEST)
+    background_map: int = setting(
+        4, "side of the map that the background's picture is enlarged from; larger ones draw sharp scenes", ge=4, le=256
+    )
     still: bool = setting(False, "a stationary camera: every frame comes with a picture of the background")
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
@@ -258,6 +272,9 @@ class TrainConfig(Settings):
         ge=(None, None, 0),
     )
     gradients_through_time: int = setting(0, "step from which on gradients flow between frames", ge=0)
+    parts_first: int = setting(
+        0, "first steps, in which background and appearance are learned apart, without objects; 0: none, as in the paper", ge=0
+    )
     start: str = setting("", "weights to start from: a shipped name, a run folder or a file (none given: random ones)")
     precision: str = setting(
         "auto", "float32, bf16, or auto (bf16 on a GPU, float32 elsewhere)", choices=("auto", "float32", "bf16")

@@ -46,9 +46,17 @@ class Background(nn.Module):
         self.posterior = nn.Linear(32 * START**2, 2 * latent)
         self.cell = nn.GRUCell(latent, HIDDEN)
         self.transition = nn.Linear(HIDDEN, 2 * latent)
-        self.unfold = nn.Sequential(nn.Linear(latent, 32 * START**2), nn.CELU())
+        self.side = config.background_map
+        if self.side == START:
+            channels, self.unfold = 32, nn.Sequential(nn.Linear(latent, 32 * START**2), nn.CELU())
+        else:
+            # A large map of its own for every direction of the hidden layer: scenes that return are learned by heart.
+            channels = 16
+            self.unfold = nn.Sequential(
+                nn.Linear(latent, HIDDEN), nn.CELU(), nn.Linear(HIDDEN, channels * self.side**2), nn.CELU()
+            )
         self.grow = nn.Sequential(
-            nn.Conv2d(32, 4 * 16, 3, padding=1),
+            nn.Conv2d(channels, 4 * 16, 3, padding=1),
             nn.PixelShuffle(2),
             nn.CELU(),
             nn.Conv2d(16, 4 * 16, 3, padding=1),
@@ -138,6 +146,6 @@ class Background(nn.Module):
 
     def draw(self, z_bg: Float[Tensor, "B bg"], frame: tuple[int, int] | torch.Size) -> Tensor:
         """Decode z_bg into background pictures [B, 3, H, W] in [0, 1]."""
-        seed = self.unfold(z_bg).view(-1, 32, START, START)
+        seed = self.unfold(z_bg).unflatten(-1, (-1, self.side, self.side))
         small = torch.sigmoid(self.grow(seed).float())
         return interpolate(small, size=(frame[0], frame[1]), mode="bilinear", align_corners=False)

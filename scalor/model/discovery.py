@@ -21,6 +21,7 @@ from scalor.kernels import crop
 from scalor.model.geometry import Ruler, at_row, size_within
 from scalor.model.glimpses import MASK_THRESHOLD, Appearance, Sprite
 from scalor.model.latents import Latents, kl_by_latent, pack_normals
+from scalor.model.rendering import look_through
 from scalor.model.state import ObjectState
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Normal, logit, positive
 
@@ -217,24 +218,17 @@ class Discovery(nn.Module):
         coordinates of the proposal. A duplicate is rendered and has KL terms like any other proposal, but it does not
         become an object. Rejecting duplicates instead lowered recall (docs/log.md).
         """
-        clips, count, _ = where.shape
+        count = where.shape[1]
         if not self.config.siblings or count == 1:
             return torch.zeros(where.shape[:2], device=where.device, dtype=torch.bool)
         with torch.no_grad():
             own = (sprite.mask[:, :, 0] > MASK_THRESHOLD).float()  # [B, D, P, P]
-            side = own.shape[-1]
             apart = (where[:, :, None, :2] - where[:, None, :, :2]).square().sum(-1)  # [B, D, D]
             not_before = torch.ones(count, count, device=where.device, dtype=torch.bool).triu()
             nearest = apart.masked_fill(not_before, math.inf).topk(
                 min(self.config.sibling_neighbours, count), largest=False
             )
-            siblings = nearest.indices.flatten(1)[..., None]  # [B, D * S, 1]
-            masks = own.flatten(2).gather(1, siblings.expand(-1, -1, side**2)).view(-1, 1, side, side)
-            theirs = where.gather(1, siblings.expand(-1, -1, 4)).view(clips, count, -1, 4)
-            scale = side / theirs[..., 2:]
-            centre = (where[:, :, None, :2] - theirs[..., :2]) * scale + side / 2
-            within = torch.cat([centre, where[:, :, None, 2:] * scale], -1).view(-1, 1, 4)
-            seen = crop(masks, within, side).view(clips, count, -1, side, side)
+            seen = look_through(own, where, nearest.indices)
             covered = ((seen > 0.5) & nearest.values.isfinite()[..., None, None]).any(2)
             share = (own * covered).sum((-1, -2)) / own.sum((-1, -2)).clamp(min=1)
             return share >= self.config.sibling_cover

@@ -216,7 +216,8 @@ def render(
         the last frame, None where the background is not modelled.
     """
     most = max(one.shown.where.shape[1] for one in steps)
-    foreground = draw(concatenate([one.shown.padded(most) for one in steps]), video.size)
+    shown = concatenate([one.shown.padded(most) for one in steps])
+    foreground = draw(shown, video.size, world.config.depth_sharpness)
     first_two = video.image.shape[:2]
     if world.background is None or memory is None:
         given = None if video.still is None else video.still.flatten(0, 1)

@@ -22,6 +22,7 @@ from scalor.model.compiled import follow_frames
 from scalor.model.elbo import KL_TERMS, Activity, ElboResult, explain
 from scalor.model.image_encoder import EncoderMemory
 from scalor.model.lesson import teach
+from scalor.model.parts import explain_parts
 from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
 from scalor.model.time_step import PosteriorStep, PriorState, World
@@ -89,6 +90,9 @@ class SCALOR(World, Tracker):
         if step is None and not video.image.is_cuda:
             step = partial(self.posterior_step, spare_below=NEGLIGIBLE)
         relaxed = Relaxed(now.temperature, noise)
+        if now.parts_alone:
+            terms, activity = explain_parts(self, video.time_first(), relaxed)
+            return Bound(terms.elbo, {**terms.to_dict(), **activity.to_dict()})
         explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, step)
         numbers = {**explained.terms.to_dict(), **explained.activity.to_dict()}
         if truth is None:

@@ -158,7 +158,7 @@ class World(nn.Module):
             )
             known = (kept, sprite)
             with torch.no_grad():
-                explained = coverage(render_input(*known), frame)
+                explained = self.explained(render_input(*known), image)
         count = self.proposal_count(state, frame)
         newborn, sprite, proposals = self.discovery(
             seen.cells, explained, image, self.appearance, count, estimator, spare_below, ruler
@@ -208,12 +208,27 @@ class World(nn.Module):
         )
         count = self.proposal_count(state, frame)
         discovered = self.discovery.sample(explained, self.appearance, count, discovery_rate, past.ruler)
-        foreground = draw(self.objects_to_render(propagated, discovered, state.objects.alive), frame)
+        shown = self.objects_to_render(propagated, discovered, state.objects.alive)
+        foreground = draw(shown, frame, self.config.depth_sharpness)
         background, behind = past.still, None
         if self.background and past.background:
             background, behind = self.background.sample(past.background, frame, estimator)
         after = self.fill_slots(state, propagated[0] if propagated else state.objects, discovered[0])
         return after, PriorState(memory, behind, past.still, past.ruler), compose(foreground, background)
+
+    def explained(self, shown: RenderInput, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B 1 H W"]:
+        """Return how well propagated objects explain each pixel of a frame, 0 to 1.
+
+        A pixel is explained as far as objects cover it and, with `config.explained_error`, as far as their colour there
+        is that of the frame. A covered pixel of another colour may show an object that no slot follows yet.
+        """
+        frame = (image.shape[-2], image.shape[-1])
+        if not self.config.explained_error:
+            return coverage(shown, frame)
+        colours = image if self.config.seen_channels == 3 else image[:, 3:] + 0.5
+        drawn = draw(shown, frame, self.config.depth_sharpness)
+        error = (drawn.colour - colours).square().sum(1, keepdim=True)
+        return drawn.mask * torch.exp(-error / (2 * self.config.explained_error**2))
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         """Return the largest number of normal and of uniform random numbers that a clip needs for one frame."""

@@ -35,6 +35,8 @@ class Anneals:
     """Number of frames in a training sequence."""
     cut_gradients: bool
     """True where gradients between frames are cut."""
+    parts_alone: bool = False
+    """True where the background and the appearance of glimpses are learned apart, without objects."""
 
 
 def anneals(train: TrainConfig, step: int) -> Anneals:
@@ -50,7 +52,8 @@ def anneals(train: TrainConfig, step: int) -> Anneals:
     length = next(frames for start, frames in reversed(train.lengths) if step >= start)
     left = max(0, train.steps - step) / train.cooldown if train.cooldown else 1.0
     learning_rate = train.learning_rate * min(1.0, left)
-    return Anneals(learning_rate, temperature, presence_prior, length, step < train.gradients_through_time)
+    cut, alone = step < train.gradients_through_time, step < train.parts_first
+    return Anneals(learning_rate, temperature, presence_prior, length, cut, alone)
 
 
 def sigmoid(logit: float) -> float:
@@ -113,7 +116,7 @@ class TrainingStep:
         self.temperature.fill_(now.temperature)
         self.presence_prior.fill_(now.presence_prior)
         if self.device.type == "cuda":
-            key = (now.length, now.cut_gradients)
+            key = (now.length, now.cut_gradients, now.parts_alone)
             if self.captured is None or self.captured.key != key:
                 self.captured = None  # frees the last length's memory first
                 self.captured = Captured(self, now, number)
@@ -160,7 +163,9 @@ class TrainingStep:
         """Run the step. If `learn` is false, the weights and the optimiser do not change."""
         video = batch.video
         clip_object = self.config.train.clip_object
-        annealed = Annealed(self.temperature, self.presence_prior, now.cut_gradients, clip_object)
+        annealed = Annealed(
+            self.temperature, self.presence_prior, now.cut_gradients, clip_object, now.parts_alone
+        )
         with self.autocast():
             bound = self.bound(video, noise, annealed, batch.truth)
         elbo = bound.elbo.mean()
@@ -237,7 +242,7 @@ class Captured:
     """
 
     def __init__(self, step: TrainingStep, now: Anneals, number: int) -> None:
-        self.key = (now.length, now.cut_gradients)
+        self.key = (now.length, now.cut_gradients, now.parts_alone)
         self.step, self.length = step, now.length
         self.noise = step.empty_noise(now.length)
         step.fill_noise(number, *self.noise)
