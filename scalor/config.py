@@ -272,6 +272,9 @@ class TrainConfig(Settings):
         ge=(None, None, 0),
     )
     gradients_through_time: int = setting(0, "step from which on gradients flow between frames", ge=0)
+    colour_counts: tuple[int, int] = setting(
+        (0, 0), "steps between which model.explained_error comes into effect, so that propagation is learned before", ge=0
+    )
     parts_first: int = setting(
         0, "first steps, in which background and appearance are learned apart, without objects; 0: none, as in the paper", ge=0
     )

@@ -73,10 +73,17 @@ class StepModule(nn.Module):
         return {parameter for part in parts for parameter in part.parameters()} - unused
 
     def forward(
-        self, state: SceneState, seen: FrameFeatures, temperature: float | Tensor, normals: Tensor, uniforms: Tensor
+        self,
+        state: SceneState,
+        seen: FrameFeatures,
+        temperature: float | Tensor,
+        normals: Tensor,
+        uniforms: Tensor,
+        colour_counts: float | Tensor,
     ) -> PosteriorStep:
         """Infer one frame; the random numbers are those of the frame."""
-        return owned(self.world.posterior_step(state, seen, Relaxed(temperature, FrameNoise(normals, uniforms))))
+        estimator = Relaxed(temperature, FrameNoise(normals, uniforms))
+        return owned(self.world.posterior_step(state, seen, estimator, colour_counts=colour_counts))
 
 
 class CompiledStep(Compiled):
@@ -86,12 +93,19 @@ class CompiledStep(Compiled):
         module = StepModule(world)
         super().__init__(module, module.used())
 
-    def __call__(self, weights: Tensor, state: SceneState, seen: FrameFeatures, estimator: Relaxed) -> PosteriorStep:
+    def __call__(
+        self,
+        weights: Tensor,
+        state: SceneState,
+        seen: FrameFeatures,
+        estimator: Relaxed,
+        colour_counts: float | Tensor = 1.0,
+    ) -> PosteriorStep:
         """Infer one frame; the other arguments are those of `World.posterior_step`."""
         noise = estimator.noise
         assert isinstance(noise, FrameNoise)
         step: PosteriorStep = super().__call__(
-            weights, state, seen, estimator.temperature, noise.normals, noise.uniforms
+            weights, state, seen, estimator.temperature, noise.normals, noise.uniforms, colour_counts
         )
         return step
 

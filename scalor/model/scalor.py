@@ -93,7 +93,9 @@ class SCALOR(World, Tracker):
         if now.parts_alone:
             terms, activity = explain_parts(self, video.time_first(), relaxed)
             return Bound(terms.elbo, {**terms.to_dict(), **activity.to_dict()})
-        explained = self.elbo(video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, step)
+        explained = self.elbo(
+            video, relaxed, now.presence_prior, now.cut_gradients, now.clip_object, now.colour_counts, step
+        )
         numbers = {**explained.terms.to_dict(), **explained.activity.to_dict()}
         if truth is None:
             return Bound(explained.terms.elbo, numbers)
@@ -118,6 +120,7 @@ class SCALOR(World, Tracker):
         presence_prior: float | Tensor = PRESENCE_PRIOR,
         cut_gradients: bool = False,
         clip_object: float = 0.0,
+        colour_counts: float | Tensor = 1.0,
         step: Callable[..., PosteriorStep] | None = None,
     ) -> ElboResult:
         """Compute the terms of the evidence lower bound (equation: `scalor.model.elbo`), and the reconstruction.
@@ -138,6 +141,8 @@ class SCALOR(World, Tracker):
         clip_object
             Largest norm of the gradient that an object's box, or its latents, get from later frames, in multiples of
             the geometric mean over the objects of the batch. 0 disables this.
+        colour_counts
+            How far colour counts in what propagated objects explain, 0 to 1 (`World.explained`).
         step
             Replacement for `World.posterior_step`, for example a compiled one.
         """
@@ -146,7 +151,7 @@ class SCALOR(World, Tracker):
         step = step or self.posterior_step
         state, steps = self.start(clips, like), []
         for t, seen in enumerate(features):
-            steps.append(step(state, seen, estimator.at(t)))
+            steps.append(step(state, seen, estimator.at(t), colour_counts=colour_counts))
             state = steps[-1].state.detach() if cut_gradients else steps[-1].state.evened(clip_object)
         past = self.start_prior(clips, like)
         return explain(self, by_time, steps, past, estimator, presence_prior, cut_gradients)

@@ -129,7 +129,12 @@ class World(nn.Module):
         return [FrameFeatures(*frame) for frame in zip(frames, features, cells, rulers, strict=True)], memory
 
     def posterior_step(
-        self, state: SceneState, seen: FrameFeatures, estimator: Estimator, spare_below: float | None = None
+        self,
+        state: SceneState,
+        seen: FrameFeatures,
+        estimator: Estimator,
+        spare_below: float | None = None,
+        colour_counts: float | Tensor = 1.0,
     ) -> PosteriorStep:
         """Infer one frame with the posterior: propagate objects, discover new ones, put them into free slots.
 
@@ -144,6 +149,8 @@ class World(nn.Module):
         spare_below
             Where given, skip the empty slots at the end and the proposals whose presence is not above this value. This
             reads values on the host, which costs nothing on the CPU.
+        colour_counts
+            How far colour counts in what propagated objects explain, 0 to 1 (`explained`).
         """
         if spare_below is not None:
             state = state.occupied()
@@ -158,7 +165,7 @@ class World(nn.Module):
             )
             known = (kept, sprite)
             with torch.no_grad():
-                explained = self.explained(render_input(*known), image)
+                explained = self.explained(render_input(*known), image, colour_counts)
         count = self.proposal_count(state, frame)
         newborn, sprite, proposals = self.discovery(
             seen.cells, explained, image, self.appearance, count, estimator, spare_below, ruler
@@ -216,11 +223,15 @@ class World(nn.Module):
         after = self.fill_slots(state, propagated[0] if propagated else state.objects, discovered[0])
         return after, PriorState(memory, behind, past.still, past.ruler), compose(foreground, background)
 
-    def explained(self, shown: RenderInput, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B 1 H W"]:
+    def explained(
+        self, shown: RenderInput, image: Float[Tensor, "B C H W"], colour_counts: float | Tensor = 1.0
+    ) -> Float[Tensor, "B 1 H W"]:
         """Return how well propagated objects explain each pixel of a frame, 0 to 1.
 
         A pixel is explained as far as objects cover it and, with `config.explained_error`, as far as their colour there
-        is that of the frame. A covered pixel of another colour may show an object that no slot follows yet.
+        is that of the frame. A covered pixel of another colour may show an object that no slot follows yet. Training
+        raises `colour_counts` from 0 to 1: before propagation is learned, nothing would count as explained, and
+        everything would be found anew in each frame (docs/log.md).
         """
         frame = (image.shape[-2], image.shape[-1])
         if not self.config.explained_error:
@@ -228,7 +239,7 @@ class World(nn.Module):
         colours = image if self.config.seen_channels == 3 else image[:, 3:] + 0.5
         drawn = draw(shown, frame, self.config.depth_sharpness)
         error = (drawn.colour - colours).square().sum(1, keepdim=True)
-        return drawn.mask * torch.exp(-error / (2 * self.config.explained_error**2))
+        return drawn.mask * torch.exp(-colour_counts * error / (2 * self.config.explained_error**2))
 
     def noise_per_frame(self, frame: tuple[int, int]) -> tuple[int, int]:
         """Return the largest number of normal and of uniform random numbers that a clip needs for one frame."""

@@ -33,6 +33,8 @@ class Annealed(NamedTuple):
     The usual gradient is the geometric mean over the objects of a batch (`scalor.nn.gradients.even`). 0 disables this.
     It has no effect where `cut_gradients` is True. It is constant during training.
     """
+    colour_counts: float | Tensor = 1.0
+    """How far colour counts in what propagated objects explain, 0 to 1 (`World.explained`)."""
     parts_alone: bool = False
     """True where the background and the appearance of glimpses are learned apart, without objects."""
 

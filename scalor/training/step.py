@@ -35,6 +35,8 @@ class Anneals:
     """Number of frames in a training sequence."""
     cut_gradients: bool
     """True where gradients between frames are cut."""
+    colour_counts: float = 1.0
+    """How far colour counts in what propagated objects explain."""
     parts_alone: bool = False
     """True where the background and the appearance of glimpses are learned apart, without objects."""
 
@@ -53,7 +55,9 @@ def anneals(train: TrainConfig, step: int) -> Anneals:
     left = max(0, train.steps - step) / train.cooldown if train.cooldown else 1.0
     learning_rate = train.learning_rate * min(1.0, left)
     cut, alone = step < train.gradients_through_time, step < train.parts_first
-    return Anneals(learning_rate, temperature, presence_prior, length, cut, alone)
+    first_step, last_step = train.colour_counts
+    colour_counts = progress(max(0, step - first_step), last_step - first_step)
+    return Anneals(learning_rate, temperature, presence_prior, length, cut, colour_counts, alone)
 
 
 def sigmoid(logit: float) -> float:
@@ -88,6 +92,7 @@ class TrainingStep:
         self.index = torch.zeros_like(self.within_batch)
         self.temperature = torch.ones((), device=device)
         self.presence_prior = torch.ones((), device=device)
+        self.colour_counts = torch.ones((), device=device)
         self.bad_in_a_row = torch.zeros((), device=device)
         self.usual_norm = torch.zeros((), device=device)
         self.taught = config.train.lesson > 0
@@ -115,6 +120,7 @@ class TrainingStep:
         self.learning_rate.fill_(now.learning_rate)
         self.temperature.fill_(now.temperature)
         self.presence_prior.fill_(now.presence_prior)
+        self.colour_counts.fill_(now.colour_counts)
         if self.device.type == "cuda":
             key = (now.length, now.cut_gradients, now.parts_alone)
             if self.captured is None or self.captured.key != key:
@@ -162,9 +168,13 @@ class TrainingStep:
     def run(self, batch: "Batch", noise: Noise, now: Anneals, learn: bool = True) -> None:
         """Run the step. If `learn` is false, the weights and the optimiser do not change."""
         video = batch.video
-        clip_object = self.config.train.clip_object
         annealed = Annealed(
-            self.temperature, self.presence_prior, now.cut_gradients, clip_object, now.parts_alone
+            self.temperature,
+            self.presence_prior,
+            now.cut_gradients,
+            self.config.train.clip_object,
+            self.colour_counts,
+            now.parts_alone,
         )
         with self.autocast():
             bound = self.bound(video, noise, annealed, batch.truth)
