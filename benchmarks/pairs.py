@@ -20,6 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 import scalor
+from benchmarks.report import hardware
 from scalor.data.clip import Clip
 from scalor.evaluation.report import test_clips
 from scalor.kernels import paste
@@ -27,6 +28,7 @@ from scalor.model.scalor import SCALOR
 from scalor.model.state import SceneState
 from scalor.provenance import command_line, commit, today
 
+CPU = torch.device("cpu")
 VISIBLE = (0.3, 0.7)
 """Visible share of the object behind."""
 STRICT = 0.5
@@ -63,9 +65,12 @@ class Row:
 def measure(weights: str, clips: int) -> Row:
     """Return the measures of the weights on the first unseen clips of their test scenes."""
     model = scalor.load(weights)
-    assert isinstance(model, SCALOR) and model.run is not None
+    assert isinstance(model, SCALOR)
+    assert model.run is not None
     found = [
-        pair for clip in test_clips(model, model.run, clips, 16, quiet=True) for pair in pairs(model, model.run.test.size, clip)
+        pair
+        for clip in test_clips(model, model.run, clips, 16, quiet=True)
+        for pair in pairs(model, model.run.test.size, clip)
     ]
     table = np.array([list(vars(pair).values()) for pair in found], dtype=float)
     return Row(weights, len(found), *(round(float(value), 4) for value in np.nanmean(table, 0)))
@@ -146,7 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows.append(measure(weights, options.clips))
         print(json.dumps(asdict(rows[-1])), flush=True)
     if options.out:
-        options.out.write_text(json.dumps({"rows": [asdict(row) for row in rows], **provenance()}, indent=2) + "\n")
+        origin = {"command": command_line(), "commit": commit(), "date": today(), "hardware": hardware(CPU)}
+        options.out.write_text(json.dumps({"rows": [asdict(row) for row in rows], **origin}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class ModelConfig(Settings):
     )
     explained_error: float = setting(
         0.0,
-        "deviation of colour from which on covered pixels no longer count as explained; 0: all of them count, as in the paper",
+        "deviation of colour beyond which covered pixels do not count as explained; 0: all of them do, as in the paper",
         ge=0,
     )
     siblings: bool = setting(True, "non-maximum suppression of proposals of one object (off: as in the paper)")
@@ -273,10 +273,14 @@ class TrainConfig(Settings):
     )
     gradients_through_time: int = setting(0, "step from which on gradients flow between frames", ge=0)
     colour_counts: tuple[int, int] = setting(
-        (0, 0), "steps between which model.explained_error comes into effect, so that propagation is learned before", ge=0
+        (0, 0),
+        "steps between which model.explained_error comes into effect, so that propagation is learned before",
+        ge=0,
     )
     parts_first: int = setting(
-        0, "first steps, in which background and appearance are learned apart, without objects; 0: none, as in the paper", ge=0
+        0,
+        "first steps, in which background and appearance are learned apart, without objects; 0: none, as in the paper",
+        ge=0,
     )
     start: str = setting("", "weights to start from: a shipped name, a run folder or a file (none given: random ones)")
     precision: str = setting(
@@ -290,7 +294,13 @@ class TrainConfig(Settings):
     evaluate_clips: int = setting(64, "unseen clips in such an evaluation", ge=1)
 
     def check(self) -> None:
-        """Check that the lengths of clips begin at step 0 and that their steps rise."""
+        """Check that the lengths of clips begin at step 0 and that steps rise."""
+        require(
+            self.colour_counts[0] <= self.colour_counts[1],
+            "train.colour_counts",
+            self.colour_counts,
+            "give the first step, then the last",
+        )
         starts = [start for start, _ in self.lengths]
         rising = starts[0] == 0 and starts == sorted(set(starts))
         require(rising, "train.lengths", self.lengths, "first steps must start at 0 and rise")
@@ -338,6 +348,12 @@ class Config(Generic[M_co]):
             "train.lesson",
             self.train.lesson,
             "set it to 0: only SCALOR has it, on scenes with a truth",
+        )
+        require(
+            self.train.parts_first == 0 or self.system == "scalor",
+            "train.parts_first",
+            self.train.parts_first,
+            "set it to 0: only SCALOR has parts to learn first",
         )
         longest = max(frames for _, frames in self.train.lengths)
         require(

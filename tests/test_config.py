@@ -27,6 +27,7 @@ WRONG: list[tuple[str, str, Any]] = [
     ("train", "lengths", ((1, 2),)),
     ("train", "lengths", ((0, 2), (5, 3), (5, 4))),
     ("train", "lengths", ((0, 2), (9, 3), (5, 4))),
+    ("train", "colour_counts", (5, 3)),
 ]
 """Values in range that do not fit together, or to the other settings."""
 

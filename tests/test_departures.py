@@ -49,6 +49,10 @@ ELSEWHERE = {
     33: "test_presets.py::test_gradients_are_cut_in_presets_of_ours_and_of_sqair_alone",
     36: "model/test_lesson.py::test_all_terms_are_finite_and_not_negative",
     37: "tracking/test_video_view.py::test_differences_from_the_background_are_amplified_by_the_contrast",
+    38: "model/test_world.py::test_a_covered_pixel_is_explained_as_far_as_its_colour_is_right",
+    39: "model/test_rendering.py::test_from_front_to_back_each_object_covers_its_share_of_what_is_left",
+    40: "model/test_parts.py::test_learning_makes_sprites_and_background_look_like_the_frames",
+    41: "model/test_parts.py::test_only_the_appearance_and_the_background_learn",
 }
 """Tests of departures that stand with the tests of their part of the model."""
 

@@ -31,10 +31,12 @@ from scalor.model.geometry import touches_frame
 from scalor.model.glimpses import MASK_THRESHOLD, Sprite
 from scalor.model.latents import Latents, pack_normals
 from scalor.model.propagation import PriorInput, PropagationPosterior
+from scalor.model.rendering import RenderInput
 from scalor.model.scalor import PRESENCE_PRIOR, SCALOR
 from scalor.model.state import ObjectState, SceneState, end_duplicates
 from scalor.model.time_step import FrameFeatures
 from scalor.nn.distributions import PRESENCE_LIMIT, Estimator, Mode, Normal, positive
+from scalor.nn.records import concatenate
 
 Canvases = Float[Tensor, "B _ 5 H W"]
 """Each object on a canvas of its own.
@@ -57,7 +59,8 @@ class ReferenceStep(NamedTuple):
 
     kl: list[Tensor]
     """KL terms of the discovery trail, then of the propagation trail, nats per clip (`KL_TERMS` but the last)."""
-    canvases: list[Canvases]
+    shown: RenderInput
+    """Objects to render: the propagated ones, then the proposals."""
     state: SceneState
     """State after the frame. N is the largest number of live objects in any clip."""
     hidden: Float[Tensor, "B N prior"]
@@ -84,7 +87,7 @@ def elbo(
     for t, seen in enumerate(features):
         frame, now = video[:, t], estimator.at(t)
         step = posterior_step(model, state, hidden, seen, now, presence_prior, proposals)
-        colour, mask = draw(step.canvases)
+        colour, mask = draw(paste_objects(step.shown, video.size, model.config.depth_sharpness))
         background, kl_background = frame.still, like.new_zeros(1, clips)
         if model.background is not None and memory is not None:
             noise = now.normal(Normal.standard(memory.z_bg))
@@ -129,19 +132,19 @@ def posterior_step(
     """Infer one frame: propagate, discover what is not explained, gather the objects that are alive."""
     image, kept = seen.image, state.objects
     explained = torch.zeros_like(image[:, :1])
-    canvases, kl_propagated = [], [image.new_zeros(len(image))] * 4
+    known, kl_propagated = [], [image.new_zeros(len(image))] * 4
     if not state.fresh:
         kept, sprite, q = propagate(model, state, seen, estimator)
-        canvas = paste_objects(sprite, kept.where, kept.presence * state.objects.alive, kept.z_depth, image)
-        explained = (canvas[:, :, 4:] * kept.alive[..., None, None]).sum(1).clamp(max=1).detach()
-        (known,), hidden = model.propagation.prior.remember([q.entered], hidden)
-        p_presence, p_latents = model.propagation.prior(known, q.entered.last)
+        explained = explain(model, RenderInput(kept.where, kept.presence * kept.alive, kept.z_depth, sprite), image)
+        (memory,), hidden = model.propagation.prior.remember([q.entered], hidden)
+        p_presence, p_latents = model.propagation.prior(memory, q.entered.last)
         kl_propagated = list(q.kl(p_presence, p_latents, estimator).values())
-        canvases.append(canvas)
+        known.append(RenderInput(kept.where, kept.presence * state.objects.alive, kept.z_depth, sprite))
     count = count or model.proposal_count(state, (image.shape[-2], image.shape[-1]))
-    newborn, proposals, canvas = discover(model, seen, explained, count, estimator)
+    newborn, proposals, sprite = discover(model, seen, explained, count, estimator)
     kl = [*proposals.kl(presence_prior, estimator).values(), *kl_propagated]
-    return ReferenceStep(kl, [*canvases, canvas], *gather(model, state, kept, hidden, newborn))
+    proposed = RenderInput(newborn.where, newborn.presence, newborn.z_depth, sprite)
+    return ReferenceStep(kl, concatenate([*known, proposed], 1), *gather(model, state, kept, hidden, newborn))
 
 
 def propagate(
@@ -203,7 +206,7 @@ def attend(model: SCALOR, where: Float[Tensor, "B N 4"], seen: FrameFeatures) ->
 
 def discover(
     model: SCALOR, seen: FrameFeatures, explained: Float[Tensor, "B 1 H W"], count: int, estimator: Estimator
-) -> tuple[ObjectState, Proposals, Canvases]:
+) -> tuple[ObjectState, Proposals, Sprite]:
     """Infer new objects by proposal and rejection (paper: Algorithm 1)."""
     net, config, appearance, image = model.discovery, model.config, model.appearance, seen.image
     heads = net.heads(celu(seen.cells + net.from_mask(net.around(explained)))).float()  # [B, G, 11]
@@ -226,7 +229,18 @@ def discover(
     latents = Latents(z_where, z_what, z_depth)
     proposals = Proposals(logits, presence, heads[..., 1:5], cells, q, latents.pack(), rejected)
     newborn = net.newborn(where, latents, accepted, sprite)
-    return newborn, proposals, paste_objects(sprite, where, accepted, z_depth, image)
+    return newborn, proposals, sprite
+
+
+@torch.no_grad()
+def explain(model: SCALOR, shown: RenderInput, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B 1 H W"]:
+    """Return how far propagated objects explain each pixel: cover it and, if that counts, have its colour."""
+    frame, tolerance = (image.shape[-2], image.shape[-1]), model.config.explained_error
+    if not tolerance:
+        return draw(paste_objects(shown, frame, sharpness=0))[1]
+    colour, mask = draw(paste_objects(shown, frame, model.config.depth_sharpness))
+    true = image[:, 3:] + 0.5 if model.config.still else image
+    return mask * torch.exp(-(colour - true).square().sum(1, keepdim=True) / (2 * tolerance**2))
 
 
 def reject(model: SCALOR, masks: Float[Tensor, "B D H W"], explained: Float[Tensor, "B 1 H W"]) -> Float[Tensor, "B D"]:
@@ -270,23 +284,39 @@ def gather(
     return state, packed[..., blank.shape[-1] :]
 
 
-def paste_objects(
-    sprite: Sprite,
-    where: Float[Tensor, "B N 4"],
-    presence: Float[Tensor, "B N 1"],
-    z_depth: Float[Tensor, "B N 1"],
-    image: Tensor,
-) -> Canvases:
-    """Paste colours, weights and masks of all objects, each object on a canvas of its own."""
-    opacity = sprite.mask * presence[..., None, None]
-    weight = opacity * torch.sigmoid(-z_depth)[..., None, None]
-    layers = (sprite.colour * weight, weight, opacity)
-    return torch.cat([paste(layer, where, image.shape[-2:]) for layer in layers], 2)
+def paste_objects(shown: RenderInput, frame: tuple[int, int], sharpness: float) -> Canvases:
+    """Paste colours, weights and masks of all objects, each object on a canvas of its own.
+
+    With a `sharpness`, objects are composited from front to back, and what does not show of an object has no opacity.
+    """
+    opacity = shown.sprite.mask * shown.presence[..., None, None]
+    if sharpness:
+        opacity = weight = opacity * uncovered(opacity, shown, sharpness)
+    else:
+        weight = opacity * torch.sigmoid(-shown.z_depth)[..., None, None]
+    layers = (shown.sprite.colour * weight, weight, opacity)
+    return torch.cat([paste(layer, shown.where, frame) for layer in layers], 2)
 
 
-def draw(canvases: list[Canvases]) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B 1 H W"]]:
+def uncovered(opacity: Float[Tensor, "B N 1 P P"], shown: RenderInput, sharpness: float) -> Float[Tensor, "B N 1 P P"]:
+    """Return which share of each pixel of an object no nearer object hides. All other objects are looked at."""
+    count, side = shown.where.shape[1], opacity.shape[-1]
+    left = []
+    for i in range(count):
+        share = torch.ones_like(opacity[:, i])
+        for j in (j for j in range(count) if j != i):
+            own, other = shown.where[:, i], shown.where[:, j]
+            scale, shift = own[:, 2:] / other[:, 2:], 2 * (own[:, :2] - other[:, :2]) / other[:, 2:]
+            seen = sample(opacity[:, j], affine(scale[:, 0], shift[:, 0], scale[:, 1], shift[:, 1]), (side, side))
+            nearer = torch.sigmoid(sharpness * (shown.z_depth[:, i] - shown.z_depth[:, j]))
+            share = share * (1 - seen * nearer[..., None, None])
+        left.append(share)
+    return torch.stack(left, 1)
+
+
+def draw(canvases: Canvases) -> tuple[Float[Tensor, "B 3 H W"], Float[Tensor, "B 1 H W"]]:
     """Return the colour of all objects together and their mask M (paper: Algorithm 3)."""
-    whole = torch.cat(canvases, 1).sum(1)
+    whole = canvases.sum(1)
     return whole[:, :3] / (whole[:, 3:4] + 1e-5), whole[:, 4:].clamp(max=1)
 
 

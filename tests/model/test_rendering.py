@@ -184,3 +184,51 @@ def test_a_pixel_shows_an_object_whose_mask_covers_more_than_half_of_it(opacity:
     masks = visible_masks(render_input(objects, sprite._replace(mask=torch.full_like(sprite.mask, opacity))), (32, 32))
     assert bool(masks[0, 0, 14:18, 14:18].all()) == seen
     assert bool(masks.any()) == seen
+
+
+def front_to_back(objects: ObjectState, sprite: Sprite, sharpness: float = 50.0) -> Sprite:
+    return rendering.draw(render_input(objects, sprite), FRAME, sharpness)
+
+
+def test_from_front_to_back_each_object_covers_its_share_of_what_is_left() -> None:
+    """The "over" operator: of three half-opaque objects a half, a quarter and an eighth show."""
+    depth = torch.tensor([[[0.0], [-2.0], [2.0]]])
+    colours = torch.eye(3)
+    drawn = front_to_back(at_depth(full(1, 3), depth), plain([tuple(c) for c in colours.tolist()], mask=0.5))
+    picture = compose(drawn, None).image[0, :, 10, 14]
+    torch.testing.assert_close(picture, torch.tensor([0.25, 0.5, 0.125]), rtol=0, atol=1e-4)
+    torch.testing.assert_close(drawn.mask[0, 0, 10, 14], torch.tensor(0.875), rtol=0, atol=1e-4)
+
+
+def test_from_front_to_back_a_hidden_object_may_have_any_colour() -> None:
+    depth = torch.tensor([[[-2.0], [2.0]]])
+    one, other = (
+        compose(front_to_back(at_depth(full(1, 2), depth), plain([(0.2, 0.9, 0.4), hidden])), None).image
+        for hidden in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    )
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
+def test_equal_depths_share_a_pixel() -> None:
+    drawn = front_to_back(at_depth(full(1, 2), torch.zeros(1, 2, 1)), plain([(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]))
+    torch.testing.assert_close(
+        compose(drawn, None).image[0, :, 10, 14], torch.tensor([0.5, 0.0, 0.5]), rtol=0, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("sharpness", [0.0, 4.0])
+def test_objects_that_do_not_overlap_are_drawn_alike_in_both_ways(sharpness: float) -> None:
+    where = torch.tensor([[[5.0, 10.0, 6.0, 6.0], [20.0, 10.0, 6.0, 6.0]]])
+    objects, sprite = full(1, 2, where=where), random_sprite(1, 2)
+    drawn = rendering.draw(render_input(objects, sprite), FRAME, sharpness)
+    torch.testing.assert_close(
+        compose(drawn, None).image, compose(draw(objects, sprite, FRAME), None).image, rtol=0, atol=1e-4
+    )
+
+
+def test_a_depth_learns_from_what_shows_where_two_objects_overlap() -> None:
+    depth = torch.zeros(1, 2, 1, requires_grad=True)
+    drawn = front_to_back(at_depth(full(1, 2), depth), plain([(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]), sharpness=4.0)
+    compose(drawn, None).image[0, 0, 10, 14].backward()
+    assert depth.grad is not None
+    assert depth.grad[0, 0, 0] < 0 < depth.grad[0, 1, 0]  # the nearer the first, the redder

@@ -1,5 +1,6 @@
 """Laws of a time step and its state, for frames, grids and slots of all sizes."""
 
+import math
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -11,6 +12,9 @@ from torch import Tensor
 
 from scalor.config import ModelConfig
 from scalor.data.observation import Observation
+from scalor.model import rendering
+from scalor.model.glimpses import Sprite
+from scalor.model.rendering import RenderInput
 from scalor.model.scalor import SCALOR
 from scalor.model.state import ObjectState
 from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
@@ -144,8 +148,12 @@ class Sharp(Mode):
 
 
 @each(VARIANTS)
-def test_what_has_next_to_no_presence_may_be_left_out_of_the_bound(changes: dict[str, Any]) -> None:
+def test_what_has_next_to_no_presence_may_be_left_out_of_the_bound(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Values and gradients stay as they are up to rounding, and there is less to compute."""
+    # Twenty objects on top of each other: which six hide most of one is decided by rounding.
+    monkeypatch.setattr(rendering, "NEIGHBOURS", 24)
     model, video = tiny_model(slots=20, **changes), squares(5, clips=2)
     results = []
     for follow in (model.posterior_step, partial(model.posterior_step, spare_below=1e-6)):
@@ -223,3 +231,35 @@ def test_weights_do_not_depend_on_the_size_of_the_frame() -> None:
         for f, g in (((64, 64), (8, 8)), ((128, 96), (16, 12)))
     )
     assert small == large
+
+
+def explained_by(colour: tuple[float, float, float], tolerance: float, counts: float = 1.0, **changes: Any) -> float:
+    """How far an opaque red object that fills the frame explains a frame of this colour."""
+    model = tiny_model(lively=False, explained_error=tolerance, **changes)
+    sprite = Sprite(
+        torch.tensor([1.0, 0, 0])[None, None, :, None, None].expand(1, 1, 3, 8, 8), torch.ones(1, 1, 1, 8, 8)
+    )
+    shown = RenderInput(torch.tensor([[[16.0, 16.0, 80.0, 80.0]]]), torch.ones(1, 1, 1), torch.zeros(1, 1, 1), sprite)
+    image = torch.tensor(colour)[None, :, None, None].expand(1, 3, 32, 32)
+    if model.config.still:
+        image = torch.cat([torch.zeros_like(image), image - 0.5], 1)
+    explained = model.explained(shown, image, counts)
+    assert explained.shape == (1, 1, 32, 32)
+    assert float(explained.max() - explained.min()) < 1e-4
+    return float(explained.mean())
+
+
+@pytest.mark.parametrize("changes", [{}, {"still": True}, {"depth_sharpness": 4.0}])
+def test_a_covered_pixel_is_explained_as_far_as_its_colour_is_right(changes: dict[str, Any]) -> None:
+    assert explained_by((1.0, 0.0, 0.0), 0.2, **changes) == pytest.approx(1, abs=1e-3)
+    assert explained_by((0.8, 0.0, 0.0), 0.2, **changes) == pytest.approx(math.exp(-0.5), abs=1e-3)
+    assert explained_by((0.0, 0.0, 1.0), 0.2, **changes) < 1e-6
+
+
+def test_as_in_the_paper_any_covered_pixel_is_explained() -> None:
+    assert explained_by((0.0, 0.0, 1.0), 0.0) == 1
+
+
+def test_before_colour_counts_any_covered_pixel_is_explained() -> None:
+    assert explained_by((0.0, 0.0, 1.0), 0.2, counts=0.0) == pytest.approx(1, abs=1e-4)
+    assert explained_by((0.8, 0.0, 0.0), 0.2, counts=0.5) == pytest.approx(math.exp(-0.25), abs=1e-3)

@@ -179,6 +179,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no rejection": {"rejection": False},
     "as the paper": {"search": False, "end_duplicates": False},
     "bare": {"attention": False, "search": False, "rejection": False, "end_duplicates": False},
+    "front to back": {"depth_sharpness": 4.0},
+    "explained by colour": {"explained_error": 0.2, "depth_sharpness": 2.0},
+    "background from a large map": {"background": True, "background_map": 8, "explained_error": 0.5},
     "odd attention window": {"attention_cells": 3, "background": True},
 }
 

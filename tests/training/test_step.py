@@ -75,6 +75,16 @@ def test_gradients_are_cut_until_their_step() -> None:
     assert not anneals(TrainConfig(gradients_through_time=0), 0).cut_gradients
 
 
+def test_colour_begins_to_count_between_its_two_steps_and_always_counts_without_them() -> None:
+    train = TrainConfig(colour_counts=(100, 200))
+    assert [anneals(train, step).colour_counts for step in (0, 100, 150, 200, 900)] == [0, 0, 0.5, 1, 1]
+    assert anneals(TrainConfig(), 0).colour_counts == 1
+
+
+def test_parts_are_learned_alone_until_their_step() -> None:
+    assert [anneals(TrainConfig(parts_first=3), step).parts_alone for step in (0, 2, 3)] == [True, True, False]
+
+
 def test_the_cooldown_reaches_zero_only_at_the_end() -> None:
     rates = [anneals(TRAIN, step).learning_rate for step in range(1_001)]
     assert set(rates[:801]) == {0.01}
