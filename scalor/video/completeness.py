@@ -117,10 +117,16 @@ def _check_matroska(file: BinaryIO, size: int) -> str | None:
 
 
 def _check_asf(file: BinaryIO, size: int) -> str | None:
+    """Check .wmv files. Live ones say that the length they give means nothing; the end of others is exact."""
     head = file.read(ASF_LARGEST_HEADER)
     at = head.find(ASF_PROPERTIES)
-    # After the name: the length of the part, 16 bytes of an id, and the length of the file.
-    return None if at < 0 else _shorter(int.from_bytes(head[at + 40 : at + 48], "little"), size)
+    if at < 0:
+        return None
+    promised, flags = (
+        int.from_bytes(head[at + 40 : at + 48], "little"),
+        int.from_bytes(head[at + 88 : at + 92], "little"),
+    )
+    return None if promised == size or flags & 1 else f"its header promises {promised:,} bytes and it has {size:,}"
 
 
 def _check_flv(file: BinaryIO, size: int) -> str | None:

@@ -34,9 +34,33 @@ Some formats find a key frame only near the given time, not before it, so earlie
 PLAYLIST_MARKS = (b"ffconcat", b"#EXTM3U")
 """Beginnings of text files that name other files. ffmpeg would open these."""
 LONGEST_PLAYLIST_MARK = 8
-RAW_STREAMS = ("h264", "hevc", "m4v", "mjpeg", "mpegvideo", "rawvideo")
+CONTAINERS = (
+    *("mov", "matroska", "avi", "asf", "flv", "gif", "apng", "mpegts", "mpeg", "ogg", "mxf", "nut", "rm", "wtv", "nsv"),
+    *("ivf", "dv", "yuv4mpegpipe", "amv", "dhav", "film_cpk", "flic", "swf", "bink", "smk", "tty"),
+)
+"""ffmpeg's names for the containers that are read. "tty" is text, which gets an error of its own."""
+RAW_STREAMS = (
+    *("h261", "h263", "h264", "hevc", "vvc", "av1", "obu", "avs2", "avs3", "cavsvideo", "dirac", "dnxhd", "evc"),
+    *("m4v", "mjpeg", "mjpeg_2000", "mpegvideo", "rawvideo", "vc1"),
+)
 """ffmpeg's names for compressed pictures without a container."""
-RAW_SUFFIXES = (".h264", ".264", ".h265", ".hevc", ".m4v", ".mjpg", ".mjpeg", ".m1v", ".m2v", ".mpg", ".mpeg", ".yuv")
+OPTIONS = {"protocol_whitelist": "file", "format_whitelist": ",".join((*CONTAINERS, *RAW_STREAMS))}
+"""What ffmpeg may open: files of these formats, which name no other files and no addresses on a network."""
+RAW_SUFFIXES = (
+    ".h263",
+    ".h264",
+    ".264",
+    ".h265",
+    ".hevc",
+    ".m4v",
+    ".mjpg",
+    ".mjpeg",
+    ".m1v",
+    ".m2v",
+    ".mpg",
+    ".mpeg",
+    ".yuv",
+)
 CONSTANT_RATES = ("matroska,webm", "flv")
 """ffmpeg's names for containers that state a duration and no number of frames."""
 KIND = "a video", "it may be cut short or not a video; copy or export it again"
@@ -128,7 +152,7 @@ class Container:
             if file.read(LONGEST_PLAYLIST_MARK).startswith(PLAYLIST_MARKS):
                 raise InputError(f"{self.name} is a list of files, not a video: give one of the files it names.")
         # "file:" because a file name may contain a colon. A title in an unknown encoding must not cause a failure.
-        with av.open(f"file:{self.name}", metadata_errors="replace") as container:
+        with av.open(f"file:{self.name}", options=dict(OPTIONS), metadata_errors="replace") as container:
             stream = container.streams.best("video")
             if container.format.name == "tty":  # ffmpeg renders text files as pictures of their text
                 raise InputError(f"{self.name} cannot be decoded as a video (it is text): give a video file.")

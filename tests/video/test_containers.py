@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scalor.errors import InputError
 from scalor.video import Frame, Selection, open_video, write_video
-from scalor.video.containers import turned
+from scalor.video.containers import OPTIONS, turned
 
 from .clips import difference, movie, write_container
 
@@ -112,6 +112,18 @@ def test_a_sample_is_spread_over_the_selection(
     places = [pictures.index(picture.tobytes()) for picture in sample]
     assert places == sorted(set(places))
     assert max(np.diff([-1, *places, len(inside)])) <= 0.8 * len(inside)
+
+
+SDP = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video 5004 RTP/AVP 96\r\n"
+PLAYLIST = "\n#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:9/x.ts\n"
+
+
+@pytest.mark.parametrize("text", [SDP + "a=rtpmap:96 H264/90000\r\n", PLAYLIST])
+def test_files_that_name_addresses_open_no_connection(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.mp4").write_text(text)
+    assert OPTIONS["protocol_whitelist"] == "file"
+    with pytest.raises(InputError, match="cannot be decoded as a video"):
+        open_video(tmp_path / "a.mp4")
 
 
 def test_a_sample_jumps_from_key_frame_to_key_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
