@@ -345,7 +345,15 @@ MUTATIONS = (
         "math.prod(view.found.object_size)",
         "fitting/test_refine.py",
     ),
+    Mutation("many/videos.py", "jobs[shard[0] :: shard[1]]", "jobs[shard[0] + 1 :: shard[1]]", "many/test_videos.py"),
+    Mutation("many/videos.py", 'or part == "report_viewer"', "", "many/test_videos.py"),
+    Mutation("many/local.py", "waiting.append((worker.job, worker.attempt + 1))", "break", "many/test_run.py"),
     Mutation("fitting/fit.py", "MIN_GAIN = 0.01", "MIN_GAIN = -9.0", "cli/test_fit.py"),
+    Mutation("fitting/fit.py", "value is not None and value is not False", "bool(value)", "cli/test_fit.py"),
+    Mutation("checkpoint.py", "if model.origin is None:", "if True:", "test_checkpoint.py"),
+    Mutation("presets/preset_registry.py", "    model.run = config\n", "", "test_checkpoint.py"),
+    Mutation("reproduce/sections.py", "elif since is None:", "elif not since:", "reproduce/test_page.py"),
+    Mutation("tracks.py", "readable = tables if", "readable = tables if not", "test_tracks.py"),
     Mutation(
         "fitting/scratch.py",
         "min(stride_for(found.speed, min(height, width)), max(1, frames // LENGTH))",
@@ -485,7 +493,7 @@ MUTATIONS = (
         "LEVEL_PERCENTILES = (0.0, 100.0)",
         "video/test_images.py test_promises.py",
     ),
-    Mutation("video/encoding.py", 'options = {"crf": "16"', 'options = {"crf": "40"', "video/test_encoding.py"),
+    Mutation("video/encoding.py", 'options = {"crf": "17"', 'options = {"crf": "40"', "video/test_encoding.py"),
     Mutation(
         "reproduce/results.py", "[one for one in row if not changed_since(one)] or row", "row", "reproduce/test_page.py"
     ),

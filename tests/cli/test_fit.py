@@ -9,6 +9,7 @@ import torch
 from scalor import checkpoint
 from scalor.data.footage import Frames
 from scalor.errors import InputError
+from scalor.fitting import refine
 from scalor.fitting.fit import name_of
 from scalor.fitting.refine import LabelFreeScore
 from scalor.tracking.video_view import VideoView
@@ -102,9 +103,12 @@ def test_a_refinement_that_does_not_help_clearly_is_not_kept(
     assert kept.config.scene.kind == "footage"
 
 
-def test_minutes_become_steps_and_words_that_do_not_fit_are_refused(say: Say, film: Path) -> None:
+def test_minutes_become_steps_and_words_that_do_not_fit_are_refused(
+    say: Say, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refine, "FEWEST_STEPS", 4)
     document = say("fit", film, "--out", "mine", "--minutes", "0.01", "--train.batch", "2", "--device", "cpu", "--json")
-    assert document.document["step"] == 20  # the fewest, as so little time leaves none
+    assert document.document["step"] == 4  # the fewest, as so little time leaves none
     assert "--scale is 0.5" in say("fit", film, "--out", "b", "--scale", "0.5").complaint
     assert "with --scratch say --steps" in say("fit", film, "--out", "c", "--scratch", "--minutes", "3").complaint
     assert "refine universal weights" in say("fit", film, "--out", "d", "--weights", "shapes-md").complaint

@@ -31,6 +31,13 @@ def test_videos_of_a_folder_are_named_by_their_paths_in_it() -> None:
     assert named("one.mp4", "./one.mp4", "o*.mp4") == {"one": "one.mp4"}
 
 
+def test_the_film_of_a_report_is_no_video_of_the_folder() -> None:
+    film = Path("lab/tracked/report_viewer/film.mp4")
+    film.parent.mkdir(parents=True)
+    film.touch()
+    assert list(named("lab")) == ["cam1_001", "cam2_001"]
+
+
 @pytest.mark.parametrize(
     ("words", "many"),
     [
