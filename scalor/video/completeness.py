@@ -33,6 +33,23 @@ def what_is_missing(path: Path) -> str | None:
             return "it ends in the middle of a part"
 
 
+def broken_frame(path: Path) -> str | None:
+    """Return in words which frame of a .gif is damaged, or None. ffmpeg skips such frames, pillow refuses them."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return None
+    number = 0
+    try:
+        with Image.open(path, formats=["GIF"]) as image:
+            for number in range(getattr(image, "n_frames", 1)):
+                image.seek(number)
+                image.load()
+    except Exception:  # pillow raises nearly anything on damaged bytes
+        return f"its frame {number} is damaged"
+    return None
+
+
 def _check_for(head: bytes) -> Callable[[BinaryIO, int], str | None]:
     """Return the check for files with this beginning."""
     if head.startswith(b"RIFF"):

@@ -8,6 +8,7 @@ presentation timestamps, which need not be regular.
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from av.video.stream import VideoStream
 from jaxtyping import Int32, UInt8
 
 from scalor.errors import InputError
-from scalor.video.completeness import what_is_missing
+from scalor.video.completeness import broken_frame, what_is_missing
 from scalor.video.decoding import check_frame_size, decoding, decoding_error
 from scalor.video.pixels import Picture, over_black
 from scalor.video.sources import TIME_TOLERANCE_S, Frame, Selection, check_size, no_frames
@@ -93,9 +94,15 @@ class Container:
             self.count, self.counted = stream.frames or None, stream.frames > 0
             if not stream.frames:
                 self.count, self.counted = _expected_frames(container, stream, self.fps)
-            self.lacking = what_is_missing(path)
-            if container.format.name in RAW_STREAMS and path.suffix.lower() not in RAW_SUFFIXES:
-                self.lacking = "its beginning, which says how long it is, is missing"
+            self._format = container.format.name
+
+    @cached_property
+    def lacking(self) -> str | None:
+        """What the file lacks, in words, if its structure shows that it is cut short or damaged."""
+        path = Path(self.name)
+        if self._format in RAW_STREAMS and path.suffix.lower() not in RAW_SUFFIXES:
+            return "its beginning, which says how long it is, is missing"
+        return what_is_missing(path) or (broken_frame(path) if self._format == "gif" else None)
 
     def frames(self, selection: Selection) -> Iterator[Frame]:
         """Decode the selected frames in order."""
