@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from scalor import checkpoint
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.cli import overrides
 from scalor.cli.text import region_of, survey_text
@@ -23,6 +24,7 @@ from scalor.fitting.fit import (
     prepare,
     resumed,
 )
+from scalor.nn import ranks
 from scalor.video import Selection
 
 OPTIONS = ("steps", "minutes", "weights", "scratch", "object_size", "scale", "stride")
@@ -30,8 +32,19 @@ PART = ("region", "start", "end", "fps")
 
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
+    """Fit. Of several processes that torchrun started, the first one prepares the fit for all, and prints."""
+    with ranks.joined(checkpoint.pick_device(arguments.device)) as device:
+        arguments.device = device
+        if ranks.is_first():
+            return fit(arguments, words)
+        ranks.wait_for_all()
+        return exit_code(resumed(folder_for(arguments.video, arguments.out), device).train(quiet=True))
+
+
+def fit(arguments: argparse.Namespace, words: list[str]) -> int:
     """Prepare the fit, say what it will do, train, and say what came of it."""
     ready = continued(arguments, words) if arguments.resume else prepared(arguments, words)
+    ranks.wait_for_all()
     if ready.prepared is not None and not arguments.json:
         print(preparation_text(ready))
     fitted = ready.train()

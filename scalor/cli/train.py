@@ -13,6 +13,7 @@ from scalor.cli.text import table
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import as_json, print_json
+from scalor.nn import ranks
 from scalor.presets import get_preset
 from scalor.training.folder import write_text
 from scalor.training.loop import Job, TrainingResult, train_together
@@ -34,12 +35,20 @@ class Trained(NamedTuple):
 
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
-    """Train every requested model and print its metrics."""
+    """Train every requested model and print its metrics. Of several processes that torchrun started, one prints."""
+    with ranks.joined(checkpoint.pick_device(arguments.device)) as device:
+        return train(arguments, words, device)
+
+
+def train(arguments: argparse.Namespace, words: list[str], device: torch.device) -> int:
+    """Train every requested model on a device and print its metrics."""
     side_by_side = arguments.seeds is not None or len(arguments.preset) > 1
     planned = plan_several(arguments, words) if side_by_side else [plan_one(arguments, words)]
-    device = checkpoint.pick_device(arguments.device)
     outcomes = train_together([run.job for run in planned], device, arguments.resume, together=arguments.together)
     results, broken, stopped = [], [], 0
+    if not ranks.is_first():
+        (only,) = outcomes
+        return 2 if isinstance(only, InputError) else 128 + only.stopped if only.stopped else 0
     for run, outcome in zip(planned, outcomes, strict=True):
         where = f"{run.job.folder}: " if side_by_side else ""
         if isinstance(outcome, InputError):

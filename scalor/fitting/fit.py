@@ -25,6 +25,7 @@ from scalor.files import as_json, open_folder
 from scalor.fitting import refine, scratch
 from scalor.fitting.refine import LabelFreeScore, RefineOptions, label_free_score
 from scalor.fitting.scratch import STEPS, ScratchOptions
+from scalor.nn import ranks
 from scalor.pipeline import load_for
 from scalor.settings import with_values
 from scalor.systems import config_from_dict
@@ -132,7 +133,7 @@ class Preparation:
         resume = (self.folder / checkpoint.RESUME_FILE).exists()
         result = train(self.config, self.folder, self.device, resume, quiet)
         compared = None
-        if self.config.train.start and not result.stopped:
+        if self.config.train.start and not result.stopped and ranks.is_first():
             compared = self._keep_the_better()
         return Fitted(self.folder, self.config, result.step, result.seconds, result.stopped, compared)
 

@@ -15,12 +15,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from scalor.nn.ranks import sum_over_ranks
+
 
 def even(values: Float[Tensor, "B N F"], times: float) -> Float[Tensor, "B N F"]:
     """Return the same values; clip the gradient of each object in the backward pass.
 
-    The norm of an object's gradient is limited to `times` the geometric mean of the norms of all objects in the batch
-    whose gradient is not zero.
+    The norm of an object's gradient is limited to `times` the geometric mean of the norms of all objects in the batch,
+    that of all ranks, whose gradient is not zero.
     """
     evened: Tensor = Even.apply(values, times)  # type: ignore[no-untyped-call]
     return evened
@@ -42,7 +44,8 @@ class Even(torch.autograd.Function):
         norm = gradient.norm(dim=-1, keepdim=True)
         some = norm > 0
         logs = torch.where(some, norm, 1).log()
-        usual = (logs.sum() / some.sum().clamp(min=1)).exp()
+        total = sum_over_ranks(torch.stack([logs.sum(), some.sum().to(logs.dtype)]))
+        usual = (total[0] / total[1].clamp(min=1)).exp()
         return gradient * torch.where(some, ctx.times * usual / norm, 1).clamp(max=1), None
 
 

@@ -15,6 +15,7 @@ from scalor import checkpoint
 from scalor.config import Config, SystemConfig
 from scalor.errors import InputError
 from scalor.files import folder_lock, open_folder
+from scalor.nn import ranks
 from scalor.training.step import TrainingStep
 
 USUAL_NORM = f"{checkpoint.STATE}usual_norm"
@@ -129,7 +130,8 @@ def restore(folder: Path, config: Config[SystemConfig], step: TrainingStep) -> H
         for key, value in step.optimizer.state[parameter].items():
             value.copy_(saved.tensors[f"{checkpoint.STATE}{key}/{name}"])
     step.usual_norm.copy_(saved.tensors.get(USUAL_NORM, step.usual_norm))  # older checkpoints have none
-    checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
+    if ranks.is_first():
+        checkpoint.write(folder / checkpoint.MODEL_FILE, weights, saved.config, saved.provenance)
     origin = saved.provenance
     return History(int(origin["step"]), origin.get("seconds"), origin.get("side_by_side", 1))
 

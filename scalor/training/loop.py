@@ -1,6 +1,7 @@
 """The training loop, for one run or several at the same time. It is safe to kill at any moment."""
 
 import math
+import signal
 import sys
 import time
 import warnings
@@ -20,6 +21,7 @@ from scalor.data.scenes import Scenes
 from scalor.errors import InputError, require
 from scalor.evaluation import report
 from scalor.files import stop_signals
+from scalor.nn import ranks
 from scalor.nn.interface import Model
 from scalor.provenance import commit
 from scalor.training import guards
@@ -110,7 +112,10 @@ def train_together(
     An error ends only the run in which it occurs, and takes the place of its result. Unusable folders and checkpoints
     raise InputError before anything is trained. Running out of memory ends all runs.
     """
-    claim_all([job.folder for job in jobs], resume)
+    first = ranks.is_first()
+    require(len(jobs) == 1 or ranks.count() == 1, "the number of trainings", len(jobs), "torchrun trains one model")
+    folders = [job.folder for job in jobs] if first else []  # only the first rank writes
+    claim_all(folders, resume)
     if resume:
         for job in jobs:
             read_saved(job.folder, job.config)
@@ -118,9 +123,9 @@ def train_together(
     clock, side_by_side = Clock(device), min(together, len(jobs))
     waiting, live, outcomes = list(range(len(jobs))), dict[int, Lane](), dict[int, Outcome]()
     with (
-        alone_in_all([job.folder for job in jobs]),
+        alone_in_all(folders),
         stop_signals() as stop,
-        progress_bars(jobs, quiet) as bars,
+        progress_bars(jobs, quiet or not first) as bars,
         warming([job.config for job in jobs], device, quiet) as warm,
     ):
         while waiting or live:
@@ -159,9 +164,10 @@ class Run(NamedTuple):
     side_by_side: int
     """Number of runs trained at the same time, this one included."""
     clock: "Clock"
-    log: Log
+    log: Log | None
+    """None in all ranks but the first, which alone writes."""
     evaluations: Log | None
-    pictures: Pictures
+    pictures: Pictures | None
 
 
 def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Clock", side_by_side: int) -> Run:
@@ -186,6 +192,8 @@ def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Cl
         checkpoint.fill_from(model, config.train.start)
     step = TrainingStep(config, model, make_scenes(config, "train", device), device)
     before = restore(folder, config, step) if resume else History()
+    if not ranks.is_first():
+        return Run(config, folder, label, step, before, side_by_side, clock, None, None, None)
     write_config(folder, config)
     log = Log(folder / "log.jsonl", before.step)
     path = folder / "evaluations.jsonl"
@@ -255,17 +263,20 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
         sums += step(number, now)
         done = number + 1
         bar.update(now.length)
-        last = done == config.train.steps or bool(stop)
-        if done % config.train.log_every == 0 or last:
+        logs = done % config.train.log_every == 0
+        stopping = stop_agreed(stop, step.device, logs)
+        last = done == config.train.steps or stopping
+        if logs or last:
             steps_in_sum = min(number % config.train.log_every + 1, done - first)
             means = dict(zip(step.names, (sums / steps_in_sum).tolist(), strict=True))
             sums.zero_()
             skipped += round(means["skipped"] * steps_in_sum)
-            run.log.write({"step": done, **means, "length": now.length, "temperature": now.temperature})
+            if run.log is not None:
+                run.log.write({"step": done, **means, "length": now.length, "temperature": now.temperature})
             objects = f", objects {means['objects']:.1f}" if "objects" in means else ""
             bar.set_postfix_str(f"step {done}, elbo {means['elbo']:.0f}{objects}")
             for sentence in guards.warnings(config, done, means):
-                if sentence.split(":")[0] not in warned:
+                if run.log is not None and sentence.split(":")[0] not in warned:
                     warned.add(sentence.split(":")[0])
                     tqdm.write(f"warning: {run.label}{sentence}", file=sys.stderr)
             if float(step.bad_in_a_row) >= MAX_BAD_STEPS:
@@ -274,20 +285,37 @@ def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
                     f"finite gradient, so training ended at step {done}; lower it and continue with --resume "
                     "from the last good checkpoint."
                 )
-        run.pictures.maybe(done, step.model, step.scenes)
+        if run.pictures is not None:
+            run.pictures.maybe(done, step.model, step.scenes)
         every = config.train.evaluate_every
         if run.evaluations and every and (done % every == 0 or done == config.train.steps):
             evaluate(run, run.evaluations, history(run, done, start))
         # Save after the evaluation. If a kill prevents the save, the line of the evaluation is dropped on resume and
         # written again.
-        if done % config.train.save_every == 0 or last:
+        if (done % config.train.save_every == 0 or last) and run.log is not None:
             save(run.folder, config, step, history(run, done, start))
         if last:  # not `if stop`: a signal that came since then waits for the next step's save
             break
         yield
-    run.pictures.close()
+    if run.pictures is not None:
+        run.pictures.close()
     step.model.zero_grad()
-    return TrainingResult(step.model, done, skipped, run.clock.seconds() - start, stop[0] if stop else None)
+    return TrainingResult(step.model, done, skipped, run.clock.seconds() - start, stop_of(stop, stopping))
+
+
+def stop_agreed(stop: Sequence[int], device: torch.device, logs: bool) -> bool:
+    """Return whether all ranks end with this step, because one of them got a stop signal.
+
+    Signals reach the ranks at different steps. On a GPU the ranks agree only where the host waits anyway, to log.
+    """
+    if ranks.count() == 1:
+        return bool(stop)
+    return (logs or device.type != "cuda") and ranks.any_rank(bool(stop), device)
+
+
+def stop_of(stop: Sequence[int], stopping: bool) -> int | None:
+    """Return the number of the signal that ended the training; of another rank's signal, that of SIGTERM."""
+    return (stop[0] if stop else int(signal.SIGTERM)) if stopping else None
 
 
 def history(run: Run, done: int, start: float) -> History:

@@ -16,7 +16,9 @@ from scalor.data import hashing
 from scalor.data.clip import Truth
 from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
+from scalor.errors import require
 from scalor.model.lesson import LESSON_TERMS
+from scalor.nn import ranks
 from scalor.nn.distributions import Noise, log_odds
 from scalor.nn.interface import Annealed, Model
 from scalor.nn.records import copied, tensors
@@ -88,7 +90,14 @@ class TrainingStep:
             capturable=device.type == "cuda",
         )
         self.random = torch.Generator(device)
-        self.within_batch = torch.arange(config.train.batch, device=device)
+        require(
+            config.train.batch % ranks.count() == 0,
+            "train.batch",
+            config.train.batch,
+            f"it must be a multiple of the number of processes, {ranks.count()}",
+        )
+        # Rank r of N has the clips r, r + N, ... of every batch, so N ranks together learn from the same clips as one.
+        self.within_batch = torch.arange(ranks.rank(), config.train.batch, ranks.count(), device=device)
         self.index = torch.zeros_like(self.within_batch)
         self.temperature = torch.ones((), device=device)
         self.presence_prior = torch.ones((), device=device)
@@ -153,17 +162,25 @@ class TrainingStep:
     def empty_noise(self, length: int) -> tuple[Tensor, Tensor]:
         """Return memory for the normal and uniform numbers of a step."""
         normals, uniforms = self.model.noise_per_frame(self.config.scene.frame)
-        shape = (length, self.config.train.batch)
+        shape = (length, len(self.within_batch))
         return (
             torch.empty(*shape, normals, device=self.device),
             torch.empty(*shape, uniforms, device=self.device),
         )
 
     def fill_noise(self, number: int, normals: Tensor, uniforms: Tensor) -> None:
-        """Draw the noise of a step in place, from its number and the seed of the training."""
+        """Draw the noise of a step in place, from its number and the seed of the training.
+
+        Several ranks draw the noise of the whole batch, and each keeps that of its own clips.
+        """
         self.random.manual_seed(hashing.mix(hashing.number(self.config.train.seed) ^ hashing.number(number)))
-        normals.normal_(generator=self.random)
-        uniforms.uniform_(generator=self.random)
+        if ranks.count() == 1:
+            normals.normal_(generator=self.random)
+            uniforms.uniform_(generator=self.random)
+            return
+        for own, draw in ((normals, Tensor.normal_), (uniforms, Tensor.uniform_)):
+            whole = own.new_empty(len(own), self.config.train.batch, own.shape[-1])
+            own.copy_(draw(whole, generator=self.random)[:, ranks.rank() :: ranks.count()])
 
     def run(self, batch: "Batch", noise: Noise, now: Anneals, learn: bool = True) -> None:
         """Run the step. If `learn` is false, the weights and the optimiser do not change."""
@@ -189,6 +206,8 @@ class TrainingStep:
         # crashed while it was being compiled or captured.
         with torch.autograd.set_multithreading_enabled(False):
             loss.backward()
+        numbers = torch.cat([elbo[None], values]).detach()
+        numbers = ranks.average_gradients(self.model.parameters(), numbers)
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
         largest = self.max_norm()
@@ -198,7 +217,7 @@ class TrainingStep:
             self.update(skipped)
             self.update_norm_ema(torch.where(norm.isfinite(), torch.minimum(norm, largest), norm))
             self.bad_in_a_row.copy_((self.bad_in_a_row + 1) * skipped)
-        self.metrics.copy_(torch.cat([elbo[None], values, norm[None], skipped[None]]).detach())
+        self.metrics.copy_(torch.cat([numbers, norm[None], skipped[None]]).detach())
 
     def max_norm(self) -> Tensor:
         """Return the norm to which longer gradients are clipped.

@@ -1,0 +1,105 @@
+"""`python -m benchmarks.several_ranks`: the loss curve of two processes beside that of one with the same batch.
+
+Adam turns gradients that are nearly zero into whole steps, so curves part by more than rounding in the long run, also
+those of one process with one and with two threads. That pair shows how much is usual. A last run is stopped half way in
+one of its ranks, and goes on in one process.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import plan, report
+
+RESULT = Path(__file__).parent / "results" / "cpu-several-ranks.json"
+
+
+@dataclass(frozen=True)
+class Row:
+    run: str
+    seconds: float
+    elbo: float
+    """At the last step."""
+    first: float | None
+    """Relative difference of the first step's bound from that of one process."""
+    mean: float | None
+    """Mean relative difference over all steps."""
+    largest: float | None
+
+
+def words_of(preset: str, steps: int, folder: Path) -> list[str]:
+    every = ["--train.steps", str(steps), "--train.log_every", "1", "--train.save_every", "50", "--clips", "1"]
+    return ["train", preset, "--device", "cpu", "--out", str(folder), *every]
+
+
+def run(words: list[str], ranks: int = 1, threads: int = 1, stop_after: int | None = None) -> float:
+    """Run a command; with `stop_after`, send one rank a stop signal after so many steps."""
+    start = time.monotonic()
+    begin = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)] if ranks > 1 else []
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    command = [sys.executable, *begin, "-m", "scalor", *words]
+    running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if stop_after is not None:
+        log = Path(words[words.index("--out") + 1]) / "log.jsonl"
+        while not log.exists() or log.read_text().count("\n") < stop_after:
+            time.sleep(0.05)
+        found = subprocess.run(["pgrep", "-P", str(running.pid)], stdout=subprocess.PIPE, text=True)
+        os.kill(int(found.stdout.split()[-1]), signal.SIGTERM)
+        running.wait()
+    else:
+        assert running.wait() == 0
+    return time.monotonic() - start
+
+
+def curve(folder: Path) -> list[float]:
+    return [json.loads(line)["elbo"] for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def measure(folder: Path, preset: str, steps: int) -> list[Row]:
+    rows: list[Row] = []
+    wanted: list[float] = []
+    for name, ranks, threads in (("1 process", 1, 1), ("1 process, 2 threads", 1, 2), ("2 processes", 2, 1)):
+        seconds = run(words_of(preset, steps, folder / name), ranks, threads)
+        rows.append(compared(name, seconds, curve(folder / name), wanted))
+        wanted = wanted or curve(folder / name)
+    name = "2 processes, one stopped, then 1"
+    seconds = run(words_of(preset, steps, folder / name), 2, stop_after=steps // 2)
+    seconds += run([*words_of(preset, steps, folder / name), "--resume"])
+    return [*rows, compared(name, seconds, curve(folder / name), wanted)]
+
+
+def compared(name: str, seconds: float, found: list[float], wanted: list[float]) -> Row:
+    if not wanted:
+        return Row(name, seconds, found[-1], None, None, None)
+    assert len(found) == len(wanted)
+    away = [abs(one - other) / abs(other) for one, other in zip(found, wanted, strict=True)]
+    return Row(name, seconds, found[-1], away[0], sum(away) / len(away), max(away))
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.several_ranks", description=__doc__)
+    parser.add_argument("--preset", default="shapes-tiny")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--out", type=Path, default=RESULT, help="JSON file")
+    asked = parser.parse_args(words)
+    origin = report.provenance(plan.CPU, words)
+    del origin["settings"]
+    origin["command"] = origin["command"].replace("benchmarks", "benchmarks.several_ranks", 1)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = measure(Path(folder), asked.preset, asked.steps)
+    report.write(asked.out, {"rows": [asdict(row) for row in rows], **origin})
+    print(f"{origin['command']}\ncommit {origin['commit']}, {origin['date']}\n\n{report.table(rows)}\n\n-> {asked.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

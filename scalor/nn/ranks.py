@@ -1,0 +1,90 @@
+"""Processes that train one model together, as torchrun starts them; each one is a rank.
+
+    torchrun --nproc-per-node 2 -m scalor train shapes-tiny
+
+Each rank has its own part of every batch. All ranks have the same weights, because gradients are averaged before each
+update. Without torchrun there is one rank, and nothing here does anything. Ranks on GPUs talk through NCCL, on CPUs
+through gloo.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, distributed, nn
+
+PATIENCE = timedelta(hours=2)
+"""Longest time that ranks wait for each other: the first one evaluates alone."""
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[torch.device]:
+    """Join the other ranks inside the block, if torchrun started this process. Yield the device of this rank."""
+    if "RANK" not in os.environ or not distributed.is_available() or distributed.is_initialized():
+        yield device
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    try:
+        yield device
+    finally:
+        distributed.destroy_process_group()
+
+
+def count() -> int:
+    """Return the number of ranks."""
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def rank() -> int:
+    """Return the number of this rank, from 0."""
+    return distributed.get_rank() if count() > 1 else 0
+
+
+def is_first() -> bool:
+    """Return whether this rank is the one that writes files and speaks."""
+    return rank() == 0
+
+
+def sum_over_ranks(values: Tensor) -> Tensor:
+    """Sum a tensor over all ranks, in place, and return it."""
+    if count() > 1:
+        distributed.all_reduce(values)
+    return values
+
+
+def wait_for_all() -> None:
+    """Wait until all ranks have come to this point."""
+    if count() > 1:
+        distributed.barrier()
+
+
+def any_rank(value: bool, device: torch.device) -> bool:
+    """Return whether a value is true in any rank; the host waits for the answer."""
+    if count() == 1:
+        return value
+    return bool(sum_over_ranks(torch.tensor(float(value), device=device)))
+
+
+def average_gradients(parameters: Iterable[nn.Parameter], numbers: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
+    """Average the gradients of all ranks in place, and return the average of some numbers, all in one message.
+
+    On a CPU a rank whose clips show no object has no gradient for some weights. A weight has a gradient afterwards if
+    any rank had one.
+    """
+    if count() == 1:
+        return numbers
+    weights = list(parameters)
+    parts = [torch.zeros_like(one) if one.grad is None else one.grad for one in weights]
+    has = torch.tensor([one.grad is not None for one in weights], dtype=numbers.dtype, device=numbers.device)
+    vector = sum_over_ranks(torch.cat([*(part.flatten() for part in parts), has, numbers])) / count()
+    *gradients, has, numbers = vector.split([*(one.numel() for one in weights), len(weights), len(numbers)])
+    present = [one.grad is not None for one in weights] if numbers.is_cuda else (has > 0).tolist()
+    for one, gradient, some in zip(weights, gradients, present, strict=True):
+        one.grad = gradient.view_as(one).clone() if some else None
+    return numbers

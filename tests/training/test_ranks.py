@@ -1,0 +1,148 @@
+"""Two processes that train together learn what one learns with the same batch."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import scalor
+from scalor.cli.main import main
+from scalor.config import Config
+from scalor.data.scenes import Scenes
+from scalor.errors import InputError
+from scalor.nn import ranks
+from scalor.presets import get_preset
+from scalor.systems import build
+from scalor.training.step import Anneals, TrainingStep, anneals
+
+STEPS = 3
+CPU = torch.device("cpu")
+WORDS = [
+    *("train", "shapes-tiny", "--device", "cpu", "--clips", "1", "--train.batch", "4", "--train.steps", "8"),
+    *("--train.save_every", "2", "--train.log_every", "1"),
+]
+
+
+def config_of() -> Config:
+    """Return shapes-tiny with clips of three frames, with every part of the step switched on."""
+    config = get_preset("shapes-tiny")
+    train = replace(config.train, batch=4, lengths=((0, 3),), gradients_through_time=0, clip_object=1.5, log_every=1)
+    return replace(config, train=train)
+
+
+def learn(out: Path) -> None:
+    """Take some steps, each from the same weights, and write the gradients and the metrics of each."""
+    config = config_of()
+    torch.manual_seed(0)
+    model = build(config.model)
+    step = TrainingStep(config, model, Scenes(config.scene, 0, "train", CPU), CPU)
+    start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    seen = []
+    for number in range(STEPS):
+        metrics = step(number, anneals(config.train, number)).clone()
+        gradients = {name: None if p.grad is None else p.grad.clone() for name, p in model.named_parameters()}
+        seen.append((metrics, gradients))
+        # Adam turns gradients that are nearly zero into whole steps, so later weights differ by more than rounding.
+        model.load_state_dict(start)
+    torch.save(seen, out / f"rank{ranks.rank()}.pt")
+
+
+def train_and_stop() -> int:
+    """Train by the command line; rank 1 alone gets a stop signal, in its fifth step."""
+    step = TrainingStep.__call__
+
+    def stopped(self: TrainingStep, number: int, now: Anneals) -> torch.Tensor:
+        if number == 4 and ranks.rank() == 1:
+            signal.raise_signal(signal.SIGTERM)
+        return step(self, number, now)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingStep, "__call__", stopped)
+        return main([*WORDS, "--out", "two"])
+
+
+def work() -> int:
+    """Do all that a rank does in these tests."""
+    sys.modules["torch.utils.tensorboard"] = None  # type: ignore[assignment]  # it takes seconds to import
+    with ranks.joined(CPU):
+        learn(Path())
+        return train_and_stop()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which two ranks worked, started as torchrun starts them."""
+    folder = tmp_path_factory.mktemp("pair")
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(one.getsockname()[1]), "WORLD_SIZE": "2"}
+    group |= {"PYTHONPATH": str(Path(scalor.__file__).parent.parent), "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", f"import sys; from {__name__} import work; sys.exit(work())"],
+            cwd=folder,
+            env={**os.environ, **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=200) for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], said
+    assert [line for line in said[0][1].splitlines() if "stopped at step 5" in line], said
+    assert said[1] == ("", "")
+    return folder
+
+
+def logged(run: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+
+
+def test_two_ranks_have_the_gradients_of_one_process(pair: Path, tmp_path: Path) -> None:
+    learn(tmp_path)
+    alone = torch.load(tmp_path / "rank0.pt", weights_only=False)
+    both = [torch.load(pair / f"rank{rank}.pt", weights_only=False) for rank in range(2)]
+    for (metrics, gradients), first, second in zip(alone, *both, strict=True):
+        torch.testing.assert_close(first[0], metrics, rtol=1e-4, atol=1e-5)
+        assert torch.equal(first[0], second[0])
+        assert sum(gradient is not None for gradient in gradients.values()) > 50
+        largest = max(float(gradient.abs().max()) for gradient in gradients.values() if gradient is not None)
+        assert largest > 1e-3
+        for name, gradient in gradients.items():
+            assert (gradient is None) == (first[1][name] is None), name
+            if gradient is not None:
+                torch.testing.assert_close(first[1][name], gradient, rtol=0, atol=1e-5 * largest, msg=name)
+                assert torch.equal(first[1][name], second[1][name])
+
+
+def test_a_training_goes_on_with_another_number_of_ranks(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*WORDS, "--out", "one"]) == 0
+    shutil.copytree(pair / "two", "two")
+    assert [line["step"] for line in logged(Path("two"))] == [1, 2, 3, 4, 5]
+    assert main([*WORDS, "--out", "two", "--resume"]) == 0
+    one, two = (
+        [json.loads(line) for line in Path(run, "log.jsonl").read_text().splitlines()] for run in ("one", "two")
+    )
+    assert [line["step"] for line in two] == list(range(1, 9))
+    for line, other in zip(one, two, strict=True):
+        assert other["elbo"] == pytest.approx(line["elbo"], rel=0.02)
+    assert two[0]["elbo"] == pytest.approx(one[0]["elbo"], rel=1e-5)
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "count", lambda: 3)
+    config = config_of()
+    with pytest.raises(InputError, match=r"train\.batch is 4: it must be a multiple of the number of processes, 3"):
+        TrainingStep(config, build(config.model), Scenes(config.scene, 0, "train", CPU), CPU)
