@@ -255,7 +255,7 @@ class Lane:
 def training(run: Run, bar: "tqdm[NoReturn]", stop: Sequence[int]) -> Training:
     """Run the training loop, with a pause after every step. If `stop` holds a signal, the next step is the last."""
     config, step, first = run.config, run.step, run.before.step
-    start, skipped, done = run.clock.seconds(), 0, first
+    start, skipped, done, stopping = run.clock.seconds(), 0, first, False
     sums = torch.zeros_like(step.metrics)
     warned: set[str] = set()
     for number in range(first, config.train.steps):
