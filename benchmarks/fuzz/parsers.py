@@ -6,6 +6,7 @@ A parser may return, or raise InputError. Everything else that it raises is a mi
 import argparse
 import io
 import json
+import math
 import shlex
 import struct
 import tempfile
@@ -132,7 +133,7 @@ def parse_selection(data: bytes) -> object:
     values = struct.unpack("<4q3d", data[:56].ljust(56, b"\0"))
     chosen = Selection((values[0], values[1], values[2], values[3]), values[4], values[5], 1 + abs(values[0]))
     chosen.check_region((48, 64), "a video")
-    return chosen.numbers(1000, 1 + abs(values[6]) % 1000)
+    return chosen.numbers(1000, min(max(abs(values[6]), 0.001), 1000) if math.isfinite(values[6]) else 10)
 
 
 def parse_line_of_log(data: bytes) -> object:

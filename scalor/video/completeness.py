@@ -5,6 +5,7 @@ Live streams, such as .ts, say nothing of the kind.
 """
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,8 @@ EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
 """Beginnings of a Matroska or WebM file, and of the part that holds all frames."""
 EXTENSION, IMAGE, TRAILER = 0x21, 0x2C, 0x3B
 """First bytes of the blocks of a gif."""
+FRAME_INSIDE = re.compile(rb"\x21\xf9\x04.{4}\x00[\x21\x2c]", re.DOTALL)
+"""Beginning of a frame of a gif. In the data of another frame, it shows that the end of that one was not recognised."""
 LONGEST_WALK = 1_000_000
 """Largest number of parts of a file that are looked at."""
 
@@ -29,7 +32,7 @@ def what_is_missing(path: Path) -> str | None:
         file.seek(0)
         try:
             return _check_for(head)(file, size)
-        except EOFError:
+        except (EOFError, OSError, OverflowError):  # also a length that no file can have
             return "it ends in the middle of a part"
 
 
@@ -181,6 +184,11 @@ def _check_gif(file: BinaryIO, size: int) -> str | None:
                 file.seek((3 << ((flags & 7) + 1) if flags & 0x80 else 0) + 1, os.SEEK_CUR)
             case _:
                 return "a part of it is damaged"
+        begin = file.tell()
         while length := _read(file, 1)[0]:
             file.seek(length, os.SEEK_CUR)
+        length = file.tell() - begin
+        file.seek(begin)
+        if FRAME_INSIDE.search(_read(file, length)):
+            return "a damaged part hides frames"
     return None

@@ -51,8 +51,10 @@ class Selection:
 
     def numbers(self, count: int, fps: float) -> range:
         """Return the numbers of the selected frames in a video of `count` frames at a constant rate."""
-        first = 0 if self.start is None else math.ceil((self.start - TIME_TOLERANCE_S) * fps)
-        last = count if self.end is None else min(count, math.ceil((self.end - TIME_TOLERANCE_S) * fps))
+        first, last = (
+            none if seconds is None else math.ceil(min((seconds - TIME_TOLERANCE_S) * fps, count))
+            for seconds, none in ((self.start, 0), (self.end, count))
+        )
         return range(max(0, first), last, self.stride)
 
     def check_region(self, size: tuple[int, int], name: str) -> None:

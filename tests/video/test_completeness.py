@@ -80,3 +80,36 @@ def test_pages_that_nothing_refers_to_are_missing(tmp_path: Path) -> None:
     assert missing_pages(path) is not None
     path.write_bytes(stack(1) + stack(3))
     assert "belong to none of its 1 pages" in (open_video(path).lacking or "")
+
+
+def starts(whole: bytes) -> list[int]:
+    """Return where the frames of a gif begin."""
+    return [at for at in range(len(whole)) if whole[at : at + 3] == b"\x21\xf9\x04"]
+
+
+def data_of(whole: bytes, frame: int) -> int:
+    """Return where the data of a frame begins, after its extension, place, colours and size of codes."""
+    place = starts(whole)[frame] + 8
+    flags = whole[place + 9]
+    return place + 10 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0) + 1
+
+
+def test_frames_of_a_gif_that_a_damaged_one_hides_are_told(tmp_path: Path) -> None:
+    path = film("a.gif", tmp_path)
+    whole = path.read_bytes()
+    image, after = data_of(whole, 3), starts(whole)[6]
+    parts = [whole[at : min(at + 200, after)] for at in range(image, after, 200)]
+    path.write_bytes(whole[:image] + b"".join(bytes([len(part)]) + part for part in parts) + b"\0" + whole[after:])
+    assert "hides frames" in (what_is_missing(path) or "")
+
+
+def test_a_damaged_frame_of_a_gif_is_told_although_its_blocks_are_in_order(tmp_path: Path) -> None:
+    path = film("a.gif", tmp_path)
+    assert open_video(path).lacking is None
+    whole = bytearray(path.read_bytes())
+    image = data_of(bytes(whole), 3)
+    count = whole[image]
+    whole[image + 1 : image + 1 + count] = bytes(count)
+    path.write_bytes(whole)
+    assert what_is_missing(path) is None
+    assert "is damaged" in (open_video(path).lacking or "")

@@ -32,6 +32,11 @@ def test_each_field_is_checked(fields: dict[str, Any], sentence: str) -> None:
         Selection(**fields)
 
 
+def test_times_of_any_size_select_frames() -> None:
+    assert Selection(end=1e308).numbers(40, 1000) == range(40)
+    assert len(Selection(start=1e308).numbers(40, 1000)) == 0
+
+
 def test_a_region_must_lie_in_the_picture() -> None:
     Selection(region=(0, 0, 64, 48)).check_region((48, 64), "a.mp4")
     sentence = r"region is \(0, 0, 48, 64\): a\.mp4 is 64 x 48 pixels; stay within \(0, 0, 64, 48\)"
