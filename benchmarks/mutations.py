@@ -135,7 +135,12 @@ MUTATIONS = (
         "model/discovery.py", "(width, width, height, height)", "(width, width, 0, 2 * height)", "test_departures.py"
     ),
     Mutation("model/discovery.py", "> self.config.explained_mask", "> 0.9", "model/test_discovery.py"),
-    Mutation("model/glimpses.py", "INITIAL_MASK_SHIFT = 1.5", "INITIAL_MASK_SHIFT = 0.0", "test_departures.py"),
+    Mutation(
+        "model/glimpses.py",
+        "bias[3 * self.patch**2 :] += logit",
+        "bias[3 * self.patch**2 :] += 0",
+        "test_departures.py",
+    ),
     Mutation(
         "model/rendering.py", "foreground.mask * foreground.colour", "foreground.colour", "model/test_rendering.py"
     ),

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from scalor import checkpoint
 from scalor.config import ModelConfig
 from scalor.errors import InputError
-from scalor.model.glimpses import INITIAL_MASK_SHIFT
 from scalor.model.scalor import SCALOR
 
 SHIPPED = "shapes-md"
@@ -50,9 +49,8 @@ def fits(model: SCALOR, weights: dict[str, Tensor]) -> bool:
 def crowded(model: SCALOR) -> None:
     """Every cell proposes what can be seen, for certain, and nothing moves: all slots fill at once and stay full."""
     model.discovery.heads.bias[0] = 3.0
-    move, drawn = model.propagation.move[-1], model.appearance.decoder.each[-1]
+    move = model.propagation.move[-1]
     assert isinstance(move, nn.Linear)
-    assert isinstance(drawn, nn.Linear)
     move.weight.zero_()
     move.bias.zero_()
-    drawn.bias[3 * model.appearance.decoder.patch**2 :] += INITIAL_MASK_SHIFT
+    model.appearance.decoder.start_masks(-model.config.initial_mask)

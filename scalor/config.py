@@ -67,6 +67,7 @@ class ModelConfig(Settings):
         16, "P, side of a glimpse, in which an object is encoded and decoded, pixels", ge=4, le=1_024, multiple_of=4
     )
     what_dim: int = setting(16, "length of z_what, the appearance of an object", ge=1, le=WIDEST)
+    initial_mask: float = setting(-1.5, "logit of the masks of an untrained model (0: as in the paper)", le=4)
     feature_dim: int = setting(64, "channels of the image features, one vector per cell", ge=2, le=WIDEST)
     memory: bool = setting(True, "image features depend on earlier frames (off: on the frame alone)")
     tracker_dim: int = setting(128, "length of a tracker's hidden state", ge=1, le=WIDEST)

@@ -27,12 +27,12 @@ torch.set_num_threads(1)
 def untrained_masks() -> Iterator[None]:
     """Make the masks of untrained models visible, for tests that need objects without a training.
 
-    The masks of a new model are so faint that no object is born (`INITIAL_MASK_SHIFT`).
+    The masks of a new model are so faint that no object is born (`model.initial_mask`).
     """
     from scalor.model import glimpses  # not above: the hook must come first
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(glimpses, "INITIAL_MASK_SHIFT", 0.0)
+        patch.setattr(glimpses.GlimpseDecoder, "start_masks", lambda *_: None)
         yield
 
 

@@ -22,13 +22,6 @@ HIDDEN = 128
 """Length of the hidden layer between z_what and the patches."""
 MASK_THRESHOLD = 0.3
 """A pixel of a sprite belongs to its object where the mask is above this value."""
-INITIAL_MASK_SHIFT = 1.5
-"""Value subtracted from the initial bias of the mask logits. Masks start faint, at a logit of about -1.5.
-
-The sprites of an untrained model match nothing. Where they hide much of the frame, training drives presence to zero
-before the sprites have learned to match anything (docs/log.md). No object is born while its mask stays below
-`MASK_THRESHOLD`, so training should begin with single frames.
-"""
 
 
 class Sprite(NamedTuple):
@@ -54,6 +47,7 @@ class Appearance(nn.Module):
         self.encoder = GlimpseEncoder(config.seen_channels, config.glimpse, CODE)
         self.what = nn.Linear(CODE, 2 * config.what_dim)
         self.decoder = GlimpseDecoder(config.what_dim, config.glimpse)
+        self.decoder.start_masks(config.initial_mask)
 
     def infer(self, glimpses: Float[Tensor, "B N C P P"]) -> Normal:
         """Return q(z_what | glimpse)."""
@@ -108,9 +102,19 @@ class GlimpseDecoder(nn.Module):
         )
         first = nn.Linear(PATCH_FEATURES, 2 * PATCH_FEATURES)
         last = nn.Linear(2 * PATCH_FEATURES, 4 * self.patch**2)
-        with torch.no_grad():
-            last.bias[3 * self.patch**2 :] -= INITIAL_MASK_SHIFT
         self.each = nn.Sequential(first, nn.CELU(), last)
+
+    @torch.no_grad()
+    def start_masks(self, logit: float) -> None:
+        """Shift the logits of untrained masks, which lie around 0.
+
+        The sprites of an untrained model match nothing. Where they hide much of the frame, training drives presence to
+        zero before the sprites have learned to match anything (docs/log.md). So masks start faint. No object is born
+        while its mask stays below `MASK_THRESHOLD`, so training should begin with single frames.
+        """
+        bias = self.each[-1].bias
+        assert isinstance(bias, Tensor)
+        bias[3 * self.patch**2 :] += logit
 
     def forward(self, what: Float[Tensor, "B N what"]) -> Sprite:
         """Return the colours and the mask of each object."""

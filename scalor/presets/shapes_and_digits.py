@@ -193,6 +193,15 @@ def shapes_ablation() -> Config:
 
 
 @preset
+def paper_shapes_ablation() -> Config:
+    """The ablation's scenes with the paper's configuration, ten frames and plain masks from the start on."""
+    config = as_in_the_paper(shapes_ablation())
+    return replace(
+        config, model=replace(config.model, initial_mask=0.0), train=replace(config.train, lengths=((0, 10),))
+    )
+
+
+@preset
 def shapes_xhd() -> Config:
     """Beyond the paper: medium density trained at 64x64, tested on 400-500 shapes of 9 px at 256x256."""
     config = density("shapes", (18, 24), 9.0, slots=640)

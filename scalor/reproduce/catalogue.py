@@ -3,7 +3,7 @@
 A setting is a row of a table. It usually has the name of a preset, of SCALOR or of a baseline. There are three kinds of
 exceptions:
 
-- The four settings of the ablation are one preset with mechanisms switched off.
+- Settings of the ablation are two presets, the paper's configuration and ours, with mechanisms switched off.
 - A setting of a classical tracker names the preset whose scenes the tracker is tested on.
 - Where inference is timed, a preset has one setting for each kind of device.
 
@@ -37,10 +37,8 @@ class Setting:
     """Name of the row on the results page."""
     preset: str = ""
     """Name of the preset; empty if it is `name`."""
-    rejection: bool = True
-    """Whether the model rejects proposals for objects that are already explained."""
-    attention: bool = True
-    """Whether the model uses propagation attention."""
+    changes: tuple[tuple[str, Any], ...] = ()
+    """Settings in which it differs from the preset, such as ("model.rejection", False)."""
     curve: bool = False
     """Whether the model is evaluated during training."""
     detect: str = ""
@@ -60,8 +58,11 @@ class Setting:
         if self.curve:
             every = max(1, train.steps // CURVE_POINTS)
             train = replace(train, evaluate_every=every, evaluate_clips=CURVE_CLIPS)
-        switched_off = {name: False for name in ("rejection", "attention") if not getattr(self, name)}
-        return replace(config, model=replace(config.model, **switched_off), train=train)
+        config = replace(config, train=train)
+        for name, value in self.changes:
+            section, field = name.split(".")
+            config = replace(config, **{section: replace(getattr(config, section), **{field: value})})
+        return config
 
 
 SYSTEMS = {"scalor": "SCALOR", "vrnn": "VRNN", "sqair": "SQAIR", "vae": "sequential VAE"}
@@ -114,6 +115,29 @@ SQAIR has no weights for medium density, but no weight depends on the number of 
 """
 REPLAY, STILL = "grand-central-replay", "grand-central-replay-still"
 
+REMEDIES: dict[str, tuple[str, tuple[tuple[str, Any], ...]]] = {
+    "lengths": ("no single frames first", (("train.lengths", ((0, 10),)),)),
+    "inertia": ("no inertia", (("model.inertia", False),)),
+    "siblings": ("siblings are born", (("model.siblings", False),)),
+    "duplicates": ("duplicates live on", (("model.end_duplicates", False),)),
+    "masks": ("masks start at one half", (("model.initial_mask", 0.0),)),
+    "search": ("no search glimpse", (("model.search", False),)),
+    "clipping": ("no gradient clipping per object", (("train.clip_object", 0.0),)),
+}
+"""What our configuration of the ablation has beyond the paper's, each left out alone: label and changed settings."""
+
+
+def ablations(preset: str) -> tuple[Setting, ...]:
+    """Return the settings of a preset with rejection, attention, both and neither."""
+    without_rejection, without_attention = ("model.rejection", False), ("model.attention", False)
+    return (
+        Setting(preset, "rejection and attention", curve=True),
+        Setting(f"{preset}-rejection", "rejection alone", preset, (without_attention,), curve=True),
+        Setting(f"{preset}-attention", "attention alone", preset, (without_rejection,), curve=True),
+        Setting(f"{preset}-neither", "neither", preset, (without_rejection, without_attention), curve=True),
+    )
+
+
 OURS = (
     Setting("shapes-vld", "shapes VLD"),
     Setting("shapes-ld", "shapes LD"),
@@ -128,10 +152,11 @@ OURS = (
     Setting("paper-shapes-md", "shapes MD, the paper's configuration, our code"),
     Setting("paper-shapes-hd", "shapes HD, the paper's configuration, our code"),
     Setting("paper-shapes-vhd", "shapes VHD, the paper's configuration, our code"),
-    Setting("shapes-ablation", "rejection and attention", curve=True),
-    Setting("shapes-ablation-rejection", "rejection alone", "shapes-ablation", attention=False, curve=True),
-    Setting("shapes-ablation-attention", "attention alone", "shapes-ablation", rejection=False, curve=True),
-    Setting("shapes-ablation-neither", "neither", "shapes-ablation", False, False, curve=True),
+    *(mechanisms for preset in ("paper-shapes-ablation", "shapes-ablation") for mechanisms in ablations(preset)),
+    *(
+        Setting(f"shapes-ablation-{name}", label, "shapes-ablation", changes, curve=True)
+        for name, (label, changes) in REMEDIES.items()
+    ),
     Setting("shapes-crowd", "more objects: 15-25, then 50-60"),
     Setting("mnist-unseen", "other digits: 0-5, then 6-9"),
     Setting("shapes-dense-discovery", "10-15 new shapes at three frames"),
@@ -159,6 +184,13 @@ SETTINGS = {
     )
 }
 
+ABLATION_PAPER = tuple(setting.name for setting in ablations("paper-shapes-ablation"))
+"""Settings of the ablation with the paper's configuration."""
+ABLATION_OURS = tuple(setting.name for setting in ablations("shapes-ablation"))
+"""The same with ours."""
+ABLATION_REMEDIES = tuple(f"shapes-ablation-{name}" for name in REMEDIES)
+"""Ours with one remedy left out."""
+
 TABLES: dict[str, tuple[str, ...]] = {
     "tracking": (
         *("shapes-vld", "shapes-ld", "shapes-md", "shapes-hd", "shapes-vhd", "mnist-vld", "mnist-ld", "mnist-md"),
@@ -167,9 +199,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         *(classical(name, way) for name in COMPARED for way in CLASSICAL),
     ),
     "likelihood": all_systems(*DENSITIES),
-    "ablation": (
-        *("shapes-ablation", "shapes-ablation-rejection", "shapes-ablation-attention", "shapes-ablation-neither"),
-    ),
+    "ablation": ABLATION_PAPER + ABLATION_OURS + ABLATION_REMEDIES,
     "generation": ("shapes-md", "shapes-background", "mnist-md"),
     "efficiency": (
         *(timed(name, device) for name in TIMED for device in DEVICES),

@@ -7,10 +7,9 @@ gap in a line.
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from scalor.errors import InputError
-from scalor.reproduce.catalogue import DEVICES
+from scalor.reproduce.catalogue import ABLATION_OURS, ABLATION_PAPER, ABLATION_REMEDIES, DEVICES, SETTINGS
 from scalor.reproduce.results import Document, read_all
 from scalor.visual.plots import Line, Panel
 
@@ -18,36 +17,32 @@ Point = dict[str, float | None]
 """Values of a point by name; None where a value could not be measured."""
 
 
-class Ablation(NamedTuple):
-    """A training with or without rejection and attention, with its evaluations during training."""
-
-    rejection: bool
-    attention: bool
-    evaluations: list[Point]
-    """Points with step, propagation_rate and discoveries_per_clip."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the variant in the legend."""
-        return {
-            (True, True): "rejection and attention",
-            (True, False): "rejection alone",
-            (False, True): "attention alone",
-            (False, False): "neither",
-        }[self.rejection, self.attention]
-
-
 def ablation_curves(results: Path) -> list[list[Panel]]:
-    """Return plots of propagation rate and number of discoveries against the training step, one line per variant."""
-    fields = Ablation._fields
-    trainings = [Ablation(*(one[field] for field in fields)) for one in read_table(results, "ablation", fields)]
-    names = sorted({one.name for one in trainings}, key=len, reverse=True)
-    points = {name: [point for one in trainings if one.name == name for point in one.evaluations] for name in names}
+    """Return plots of propagation rate and number of discoveries against the training step, one line per variant.
 
-    def panel(key: str, label: str) -> Panel:
-        return Panel("training step", label, [mean_line(name, points[name], "step", key) for name in names])
+    The first row shows the paper's configuration, the second ours, the third ours with one remedy left out.
+    """
+    points: dict[str, list[Point]] = {}
+    for one in read_table(results, "ablation", ("setting", "evaluations")):
+        points.setdefault(one["setting"], []).extend(one["evaluations"])
 
-    return [[panel("propagation_rate", "propagation rate"), panel("discoveries_per_clip", "discoveries per sequence")]]
+    def panel(title: str, names: Sequence[str], key: str, label: str) -> Panel:
+        lines = [mean_line(SETTINGS[name].label, points[name], "step", key) for name in names if name in points]
+        return Panel("training step", label, lines, title)
+
+    rows = [
+        [
+            panel(title, names, "propagation_rate", "propagation rate"),
+            panel(title, names, "discoveries_per_clip", "discoveries per sequence"),
+        ]
+        for title, names in (
+            ("the paper's configuration", ABLATION_PAPER),
+            ("ours", ABLATION_OURS),
+            ("ours without one remedy", (ABLATION_OURS[0], *ABLATION_REMEDIES)),
+        )
+        if any(name in points for name in names)
+    ]
+    return rows
 
 
 def efficiency_curves(results: Path) -> list[list[Panel]]:

@@ -103,8 +103,6 @@ def ablation(cell: Cell, folder: Path, order: Order) -> Document:
     """Measure tracking with or without a mechanism of the model, at the end and during training."""
     config = cell.config
     return {
-        "rejection": config.model.rejection,
-        "attention": config.model.attention,
         "metrics": evaluate(load(folder, order), config, order),
         "evaluations": evaluations(folder),
     }

@@ -80,10 +80,10 @@ NATURAL_NLL = {
 }
 """NLL of the real video, listed under the settings of its semi-synthetic replay."""
 ABLATION = {
-    "shapes-ablation": "propagation rate rises to 1",
-    "shapes-ablation-rejection": "propagation rate rises to 1",
-    "shapes-ablation-attention": "propagation rate about .95, but many re-discoveries",
-    "shapes-ablation-neither": "propagation rate falls to .30 and lower",
+    "paper-shapes-ablation": "propagation rate rises to 1",
+    "paper-shapes-ablation-rejection": "propagation rate rises to 1",
+    "paper-shapes-ablation-attention": "propagation rate about .95, but many re-discoveries",
+    "paper-shapes-ablation-neither": "propagation rate falls to .30 and lower",
 }
 EFFICIENCY = "In the paper the time of SCALOR does not grow with the number of objects, that of SQAIR grows linearly."
 

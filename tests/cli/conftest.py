@@ -85,7 +85,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = apply(get_preset("shapes-tiny"), TINY)
     torch.manual_seed(297)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(glimpses, "INITIAL_MASK_SHIFT", 0.0)  # so that it shows objects without a training
+        patch.setattr(
+            glimpses.GlimpseDecoder, "start_masks", lambda *_: None
+        )  # so that it shows objects without a training
         model = scalor.SCALOR(config.model)
     scalor.save(model, path, config)
     return path

@@ -23,7 +23,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = apply(get_preset("shapes-tiny"), TINY)
     torch.manual_seed(297)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(glimpses, "INITIAL_MASK_SHIFT", 0.0)
+        patch.setattr(glimpses.GlimpseDecoder, "start_masks", lambda *_: None)
         model = scalor.SCALOR(config.model)
     scalor.save(model, path, config)
     return path

@@ -12,6 +12,7 @@ from scalor.reproduce.catalogue import (
     CURVE_POINTS,
     DENSITIES,
     DEVICES,
+    REMEDIES,
     SETTINGS,
     SYSTEMS,
     TABLES,
@@ -125,15 +126,24 @@ def test_inference_is_timed_on_every_kind_of_device_with_the_weights_of_a_preset
         assert differing_field(setting.config(0), get_preset(setting.preset)) is None
 
 
-def test_the_ablation_is_one_preset_with_mechanisms_switched_off() -> None:
+def test_each_remedy_left_out_changes_one_setting_of_ours() -> None:
+    ours = get_preset("shapes-ablation")
+    for name, (_, changes) in REMEDIES.items():
+        (field, value), config = changes[0], SETTINGS[f"shapes-ablation-{name}"].config(0)
+        section, name = field.split(".")
+        assert len(changes) == 1
+        assert differing_field(config, ours) == field
+        assert getattr(getattr(config, section), name) == value
+
+
+def test_the_ablation_is_two_presets_with_mechanisms_switched_off() -> None:
     configs = {cell.setting.name: cell.config for cell in choose(["ablation"], [], [0])}
     switches = {name: (config.model.rejection, config.model.attention) for name, config in configs.items()}
-    assert switches == {
-        "shapes-ablation": (True, True),
-        "shapes-ablation-rejection": (True, False),
-        "shapes-ablation-attention": (False, True),
-        "shapes-ablation-neither": (False, False),
-    }
+    for preset in ("paper-shapes-ablation", "shapes-ablation"):
+        assert switches[preset] == (True, True)
+        assert switches[f"{preset}-rejection"] == (True, False)
+        assert switches[f"{preset}-attention"] == (False, True)
+        assert switches[f"{preset}-neither"] == (False, False)
     for config in configs.values():
         assert config.scene == get_preset("shapes-ablation").scene
         assert config.train.steps // config.train.evaluate_every == CURVE_POINTS

@@ -39,15 +39,11 @@ def evaluation(step: int, rate: float, discoveries: float) -> dict[str, float]:
 
 
 def test_the_ablation_has_a_line_for_each_variant_over_the_steps(tmp_path: Path) -> None:
-    for setting, rejection, attention in (
-        ("a", True, True),
-        ("b", True, False),
-        ("c", False, True),
-        ("d", False, False),
-    ):
-        curve = [evaluation(100, 0.5, 40), evaluation(200, 0.9, 20 + rejection)]
-        put(tmp_path, "ablation", setting, rejection=rejection, attention=attention, evaluations=curve)
+    for setting, more in (("", 1), ("-rejection", 1), ("-attention", 0), ("-neither", 0)):
+        curve = [evaluation(100, 0.5, 40), evaluation(200, 0.9, 20 + more)]
+        put(tmp_path, "ablation", f"paper-shapes-ablation{setting}", evaluations=curve)
     ((rate, discoveries),) = ablation_curves(tmp_path)
+    assert rate.title == "the paper's configuration"
     names = {"rejection and attention", "rejection alone", "attention alone", "neither"}
     assert set(lines(rate)) == set(lines(discoveries)) == names
     for name in names:
@@ -56,10 +52,18 @@ def test_the_ablation_has_a_line_for_each_variant_over_the_steps(tmp_path: Path)
     assert lines(discoveries)["neither"].y == [40, 20]
 
 
+def test_a_remedy_left_out_stands_beside_the_whole_in_a_row_of_its_own(tmp_path: Path) -> None:
+    for setting in ("shapes-ablation", "shapes-ablation-inertia"):
+        put(tmp_path, "ablation", setting, evaluations=[evaluation(100, 0.5, 40)])
+    (ours, _), (without, _) = ablation_curves(tmp_path)
+    assert set(lines(ours)) == {"rejection and attention"}
+    assert set(lines(without)) == {"rejection and attention", "no inertia"}
+
+
 def test_seeds_are_averaged_step_by_step(tmp_path: Path) -> None:
     for seed, rate in ((0, 0.2), (1, 0.6)):
         curve = [evaluation(200, rate, 10), evaluation(100, rate / 2, 30)]
-        put(tmp_path, "ablation", "a", seed, rejection=True, attention=True, evaluations=curve)
+        put(tmp_path, "ablation", "paper-shapes-ablation", seed, evaluations=curve)
     ((rate_panel, _),) = ablation_curves(tmp_path)
     (line,) = rate_panel.lines
     assert line.x == [100, 200]
@@ -108,9 +112,9 @@ def test_predictions_are_shown_beside_their_baselines_for_each_setting(tmp_path:
 def test_missing_results_are_named_with_the_command_that_makes_them(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"ablation holds no results: make them with `scalor reproduce ablation`"):
         ablation_curves(tmp_path)
-    put(tmp_path, "ablation", "a", rejection=True, attention=True)
-    with pytest.raises(InputError, match=r"a-seed0\.json has no evaluations: make it again"):
+    put(tmp_path, "ablation", "shapes-ablation")
+    with pytest.raises(InputError, match=r"shapes-ablation-seed0\.json has no evaluations: make it again"):
         ablation_curves(tmp_path)
-    put(tmp_path, "ablation", "a", rejection=True, attention=True, evaluations=[{"step": 1}])
+    put(tmp_path, "ablation", "shapes-ablation", evaluations=[{"step": 1}])
     with pytest.raises(InputError, match=r"a result of rejection and attention has no propagation_rate: make it again"):
         ablation_curves(tmp_path)

@@ -148,7 +148,7 @@ def test_what_is_imagined_is_the_same_again_and_leaves_other_random_numbers_alon
 
 
 def test_figures_become_files(models: dict[str, Tracker], tmp_path: Path) -> None:
-    put(tmp_path, "ablation", "a", rejection=True, attention=True, evaluations=[evaluation(1, 0.5, 3)])
+    put(tmp_path, "ablation", "shapes-ablation", evaluations=[evaluation(1, 0.5, 3)])
     speed, training = [{"objects": 4, "ms_per_frame": 1}], [{"step": 1, "seconds": 2, "mse": 0.1}]
     for device in ("cuda", "cpu"):
         put(tmp_path, "efficiency", device, system="SCALOR", device=device, speed=speed, training=[])

@@ -125,7 +125,7 @@ def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]
     likely, ablated, generated, fast, slow, learnt, crowd, dense = outcome.documents.values()
     assert isinstance(likely["metrics"]["nll"], float)
     assert likely["evaluation_provenance"]["nll_samples"] == 1
-    assert (ablated["rejection"], ablated["attention"]) == (False, False)
+    assert ablated["asked"]["config"]["model"]["rejection"] is False
     assert [line["step"] for line in ablated["evaluations"]] == [2, 4]
     assert len(generated["forecast"]["mse"]) == len(generated["forecast"]["centre_constant_velocity"]) == 15
     for timed in (fast, slow):
@@ -208,7 +208,7 @@ def test_a_result_of_something_else_is_made_again(
     path = tmp_path / "results/tracking/shapes-length-seed0.json"
     if change == "preset":
         config = get_preset("shapes-length")
-        changed = replace(config, test=replace(config.test, length=12))
+        changed = replace(config, test=replace(config.test, length=14))
         monkeypatch.setitem(PRESETS, "shapes-length", lambda: changed)
     if change == "broken":
         path.write_text("{}")

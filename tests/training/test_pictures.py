@@ -9,10 +9,8 @@ import torch
 
 import scalor
 from scalor.data.observation import Observation
-from scalor.model.glimpses import INITIAL_MASK_SHIFT
 from scalor.training.loop import make_scenes
 from scalor.training.pictures import views
-from tests.layers import linear
 
 from .tiny import CPU, differing, log_of, run, tensors, tiny
 
@@ -38,8 +36,7 @@ def test_a_clip_is_drawn_frame_by_frame_and_its_objects_one_by_one(whole: Path) 
     with torch.no_grad():
         # It has not learned yet that there is anything to see, and its masks are faint.
         model.discovery.heads.bias[0] = 0.3
-        decoder = model.appearance.decoder
-        linear(decoder.each).bias[3 * decoder.patch**2 :] += INITIAL_MASK_SHIFT
+        model.appearance.decoder.start_masks(-config.model.initial_mask)
     frames = make_scenes(config, "train", CPU).clips(0, 1).observation[0]
     pictures = views(model, frames)
     side = config.model.glimpse
