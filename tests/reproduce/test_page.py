@@ -211,7 +211,7 @@ def test_ablation_shows_the_last_values() -> None:
     papers, ours, _ = section("Ablation").split("| propagation rate |")[1:]
     assert row(papers, "neither")[1:3] == [".310", "71.2"]
     assert row(papers, "neither")[-1] == "propagation rate falls to .30 and lower"
-    assert row(ours, "neither")[1] == "-"
+    assert row(ours, "neither")[1] == "not measured yet"
 
 
 def test_each_remedy_left_out_has_a_row() -> None:
