@@ -19,9 +19,9 @@ from scalor.checkpoint import StrPath
 from scalor.config import FPS
 from scalor.data.observation import Observation
 from scalor.errors import InputError, require
-from scalor.model.scalor import SCALOR, Rollout
+from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Mode
-from scalor.nn.interface import Model
+from scalor.nn.interface import Model, Rollout
 from scalor.outputs import ResultFolder
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_sized
