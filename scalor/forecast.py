@@ -79,7 +79,7 @@ class Prediction:
     def strip(self) -> UInt8[np.ndarray, "h w 3"]:
         """Return a picture of the last observed and first generated frames.
 
-        Its rows are the ground truth (if the video goes on for as long), the rendering, the background and the masks.
+        Its rows are the ground truth (if the video is long enough), the rendering, the background and the masks.
         """
         return draw_strip(self._made_of)
 

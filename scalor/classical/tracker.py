@@ -2,13 +2,13 @@
 
 >>> tracks = ClassicalTracker(object_size=(9, 9), detect="colour").track(frames)
 
-`detecting` and `moving` detect objects frame by frame, and `tracking.linking` associates the detections over time.
-There are three methods of detection:
+`detectors` and `motion` detect objects frame by frame, and `scalor.tracking.kalman` associates the detections over
+time. There are three methods of detection:
 
 - `colour` needs objects of one flat colour each, as in clean synthetic scenes.
 - `foreground` detects all that is bright, or that differs from a given background. Objects that touch become one
   detection.
-- `motion` (`moving`) needs a still camera. It handles shadows, posts and objects that cross each other.
+- `motion` needs a still camera. It handles shadows, posts and objects that cross each other.
 """
 
 import math
@@ -35,7 +35,7 @@ LINKER_SETTINGS = {
     "motion": LinkerSettings(patience=20, reported=2, proof=4, size_rate=0.4),
 }
 """Settings of the linker for each method, chosen by the best scores on training clips. Those of `motion` were chosen on
-a real video, in which walkers are occluded by posts (see `moving`)."""
+a real video, in which walkers are occluded by posts (see `motion`)."""
 PREDICTED_PRESENCE = 0.75
 """Presence reported for an object that was predicted and not detected."""
 

@@ -90,7 +90,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Fitted(os.PathLike[str]):
-    """A fit that has ended, or was stopped. It can be given wherever weights are expected.
+    """A finished or stopped fit. It can be given wherever weights are expected.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def fit(
     Returns
     -------
     Fitted
-        The run folder and what happened. It can be given wherever weights are expected.
+        The run folder and the outcome. It can be given wherever weights are expected.
 
     Raises
     ------
@@ -270,7 +270,7 @@ def resumed(folder: Path, device: str | torch.device = "auto") -> Preparation:
     """Return a run of `fit` to continue, with the settings it began with."""
     chosen = folder / CHOSEN_FILE
     if not chosen.exists():
-        raise InputError(f"folder {folder} holds no run to go on with: leave --resume out, or correct --out.")
+        raise InputError(f"folder {folder} holds no run to resume: leave --resume out, or correct --out.")
     document = json.loads(chosen.read_text())
     part = document.get("part", {})  # older runs have none
     region = part.get("region")
@@ -290,7 +290,7 @@ def is_given(value: object) -> bool:
 def check_resumed(given: Sequence[str]) -> None:
     """Raise InputError if any setting is given for a run to continue."""
     if given:
-        raise InputError(f"{given[0]} is given with --resume: a run goes on with the settings it began with.")
+        raise InputError(f"{given[0]} is given with --resume: a resumed run keeps its settings, so leave it out.")
 
 
 def claim(folder: Path) -> None:
@@ -306,7 +306,7 @@ def as_files(video: Videos, folder: Path, fps: float) -> list[str]:
         return [str(video)]
     if are_paths(video):
         return [str(one) for one in video]
-    open_video(cast(ArrayLike, video), fps=fps)  # refuses what is no video
+    open_video(cast(ArrayLike, video), fps=fps)  # raises InputError for anything but a video
     claim(folder)
     np.save(folder / ARRAY_FILE, np.asarray(video))
     return [str(folder / ARRAY_FILE)]

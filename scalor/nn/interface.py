@@ -77,7 +77,7 @@ class Rollout(NamedTuple):
 
 @dataclass
 class TrackerMemory:
-    """What a model remembers between two frames of a stream, to save it and to go on from it."""
+    """What a model remembers between two frames of a stream, to save and to restore it."""
 
     state: Any = None
     """A record of tensors, valid until the next frame; None before the first frame."""

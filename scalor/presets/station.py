@@ -45,7 +45,7 @@ def grand_central() -> Config:
 
 @preset
 def grand_central_video() -> Config:
-    """The paper's settings for natural scenes, on Grand Central itself, for whoever has its video: no truth."""
+    """The paper's settings for natural scenes, on the video of Grand Central, which has no ground truth."""
     scene = replace(STATION, kind="station")
     return replace(grand_central(), scene=scene, test=scene)
 

@@ -8,7 +8,7 @@ from scalor.presets.preset_registry import preset
 
 @preset
 def any_video() -> Config:
-    """Universal weights: unlike things that move before still scenes, taught with their truth."""
+    """Universal weights: varied objects before still backgrounds, with supervised losses beside the ELBO."""
     scene = SceneConfig(kind="composed", length=20, objects=(0, 12), size=18.0)
     model = ModelConfig(
         frame=scene.frame,

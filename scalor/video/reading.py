@@ -217,7 +217,7 @@ def _find(source: str | Path, fps: float) -> Source:
             return _open_images([file for file in path.iterdir() if _is_image(file)], str(path), fps)
         if path.exists():
             if not path.is_file():
-                raise InputError(f"{path} is no file: give {KINDS}.")
+                raise InputError(f"{path} is not a file: give {KINDS}.")
             path.open("rb").close()
             return _open_file(path, fps)
     except OSError as error:

@@ -137,7 +137,7 @@ def test_a_fit_that_goes_on_takes_no_other_settings(say: Say, film: Path) -> Non
     given = "--steps 12", "--object-size 9x9", "--end 2", "--start 0", "--fps 25", "--model.sigma 0.1"
     for words in map(str.split, given):
         assert f"{words[0]} is given with --resume" in say("fit", film, "--out", "mine", "--resume", *words).complaint
-    assert "folder other holds no run to go on with" in say("fit", film, "--out", "other", "--resume").complaint
+    assert "folder other holds no run to resume" in say("fit", film, "--out", "other", "--resume").complaint
     assert not Path("other").exists()
 
 
