@@ -137,7 +137,7 @@ def test_names_are_registered_once() -> None:
         scalor.SceneConfig(kind="dots")
     try:
         scalor.register_scenes("dots")(object)
-        assert "dots" in SceneKinds("shapes")
+        assert "dots" in SceneKinds()
         assert scalor.SceneConfig(kind="dots").kind == "dots"
     finally:
         del SCENES["dots"]
