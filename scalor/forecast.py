@@ -19,9 +19,9 @@ from scalor.checkpoint import StrPath
 from scalor.config import FPS
 from scalor.data.observation import Observation
 from scalor.errors import InputError, require
-from scalor.model.scalor import SCALOR, Rollout
+from scalor.model.scalor import SCALOR
 from scalor.nn.distributions import Mode
-from scalor.nn.interface import Model
+from scalor.nn.interface import Model, Rollout
 from scalor.outputs import ResultFolder
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_sized
@@ -79,7 +79,7 @@ class Prediction:
     def strip(self) -> UInt8[np.ndarray, "h w 3"]:
         """Return a picture of the last observed and first generated frames.
 
-        Its rows are the ground truth (if the video goes on for as long), the rendering, the background and the masks.
+        Its rows are the ground truth (if the video is long enough), the rendering, the background and the masks.
         """
         return draw_strip(self._made_of)
 
@@ -177,12 +177,13 @@ def predict(
     >>> others = [scalor.predict("ants.mp4", sample=True, seed=seed) for seed in range(3)]
     """
     require(0 < seconds < float("inf"), "seconds", seconds, "give a time above 0")
+    require(observe >= 1, "observe", observe, "give a number of frames from 1")
     choice = TrackerChoice(weights, slots=slots, device=device)
     if choice.classical:
         raise InputError(
             f"weights is {choice.name!r}: a classical tracker generates nothing; give weights of a SCALOR."
         )
-    opened = open_video(video, Selection(region, start, end, stride or choice.stride), fps)
+    opened = open_video(video, Selection(region, start, end, choice.stride if stride is None else stride), fps)
     horizon = max(1, round(seconds * opened.fps / opened.selection.stride))
     seen, truth = around(opened, at, observe, horizon)
     view = look_at(opened)

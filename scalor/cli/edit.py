@@ -5,29 +5,27 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from scalor.cli.parser import Commands, Help, Parser, command
 from scalor.cli.text import print_result
+from scalor.cli.values import natural, number, positive
 
 if TYPE_CHECKING:
-    from scalor.cli.parser import Commands, Parser
     from scalor.edits import EditedFolder, Step
 
 
-def add_edit(commands: "Commands") -> None:
+def add_edit(commands: Commands) -> None:
     """Add the command and its operations."""
-    from scalor.cli.parser import Help, Parser, command
-    from scalor.cli.values import natural, number, positive
-
     edit = command(commands, "edit", "Correct the tracks of a result folder; every edit is logged and can be undone.")
     edit.add_argument("folder", help="folder that `scalor track` wrote")
     operations = edit.add_subparsers(dest="operation", metavar="OPERATION", required=True, parser_class=Parser)
 
-    def operation(name: str, help: str) -> "Parser":
+    def operation(name: str, help: str) -> Parser:
         sub: Parser = operations.add_parser(name, help=help, description=help, allow_abbrev=False, formatter_class=Help)
         # Without a default, the option counts before the operation, too.
         sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document")
         return sub
 
-    def since(sub: "Parser", help: str, required: bool = True) -> None:
+    def since(sub: Parser, help: str, required: bool = True) -> None:
         sub.add_argument("--from", dest="frame", type=natural, metavar="FRAME", required=required, help=help)
 
     swap = operation("swap", "Exchange two ids from a frame on.")

@@ -13,7 +13,8 @@ from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
 from scalor.files import open_folder
-from scalor.model.scalor import SCALOR, Rollout
+from scalor.model.scalor import SCALOR
+from scalor.nn.interface import Rollout
 from scalor.video import read_video, write_video
 from scalor.visual.overlay import overlay
 from scalor.visual.strips import save_png, side_by_side, strip, to_bytes

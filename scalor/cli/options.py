@@ -1,12 +1,14 @@
-"""Command-line options: one function per command, and the converters of values."""
+"""Options of the commands, one function each; `edit`, `measure`, `export` and `view` define theirs in their modules."""
 
 import argparse
 
-from scalor.cli.parser import Commands, Help, Parser, Version, add_help_all, command
+from scalor.cli.edit import add_edit
+from scalor.cli.export import add_export
+from scalor.cli.measure import add_measure
+from scalor.cli.parser import Commands, Parser, Version, add_help_all, command
 from scalor.cli.values import duration, height_and_width, minutes, natural, number, positive, probability, scale, shard
+from scalor.cli.view import add_view
 from scalor.config import FPS
-
-__all__ = ["Commands", "Help", "Parser", "command", "natural", "number", "parser", "positive"]
 
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
 
@@ -19,11 +21,6 @@ def parser() -> Parser:
         epilog=EPILOG,
         allow_abbrev=False,
     )
-    from scalor.cli.edit import add_edit
-    from scalor.cli.export import add_export
-    from scalor.cli.measure import add_measure
-    from scalor.cli.view import add_view
-
     top.add_argument("--version", action=Version, nargs=0, help="print the version and the commit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     top.commands = commands
@@ -68,7 +65,7 @@ def add_train(commands: Commands) -> None:
         default=None,
         help="run folder (default: runs/PRESET); side by side, the folder of the run folders (default: runs)",
     )
-    train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    train.add_argument("--resume", action="store_true", help="resume from the run folder's last checkpoint")
     add_together(train)
     train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
     add_help_all(train, "defaults; a preset may change them")
@@ -110,7 +107,7 @@ def add_track(commands: Commands) -> None:
         help="typical height and width of an object, pixels (default: measured)",
     )
     track.add_argument(
-        "--restart", action="store_true", help="begin again, even if a run was stopped that could be gone on with"
+        "--restart", action="store_true", help="start from the first frame, even if a stopped run could be resumed"
     )
     many = track.add_argument_group("many videos")
     many.add_argument(
@@ -155,7 +152,7 @@ def add_fit(commands: Commands) -> None:
     fit = command(commands, "fit", "Refine universal weights on your own videos, for better tracks of them.")
     fit.add_argument("video", nargs="+", help="videos of one size, as for `scalor track`")
     fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO)")
-    fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    fit.add_argument("--resume", action="store_true", help="resume from the run folder's last checkpoint")
     fit.add_argument("--minutes", type=minutes, default=None, help="how long to refine universal weights (default: 10)")
     more = fit.add_argument_group("more options")
     more.add_argument("--steps", type=positive, default=None, help="so many steps of training instead")
@@ -186,7 +183,7 @@ def add_fit(commands: Commands) -> None:
         default=None,
         help="learn from every so many frames (default: all; with --scratch by speed)",
     )
-    add_selection(more, fps=None)  # so that a fit that goes on can tell whether it is given
+    add_selection(more, fps=None)  # None if not given, which a resumed fit checks
     add_help_all(fit, "defaults; `fit` changes most of them by the video, and writes all into chosen.json")
 
 
@@ -238,8 +235,8 @@ def add_reproduce(commands: Commands) -> None:
     reproduce = command(
         commands,
         "reproduce",
-        "Make the tables of the paper: train what is missing, measure it, keep the figures. The same command goes on "
-        "where it was stopped; what is there already is not made again.",
+        "Make the tables of the paper: train missing models, measure them, keep the figures. Repeat the command to "
+        "resume a stopped run; existing trainings and figures are kept.",
     )
     reproduce.add_argument(
         "table",

@@ -8,21 +8,19 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from scalor.cli.edit import draw_films, films_note
+from scalor.cli.parser import Commands, command
+from scalor.cli.values import natural
 from scalor.errors import InputError
 from scalor.files import Stopped
 
 if TYPE_CHECKING:
-    from scalor.cli.parser import Commands
     from scalor.edits import EditedFolder
 
 PORT = 8642
 
 
-def add_view(commands: "Commands") -> None:
+def add_view(commands: Commands) -> None:
     """Add the command."""
-    from scalor.cli.parser import command
-    from scalor.cli.values import natural
-
     view = command(commands, "view", "Look at tracks in the browser, and correct them there; every edit can be undone.")
     view.add_argument("folder", help="folder that `scalor track` wrote")
     view.add_argument(

@@ -142,7 +142,7 @@ SAVED_CLASSES = (
 
 
 class Following:
-    """One pass over a video, whose state can be saved after a frame and gone on from; see `follow`."""
+    """One pass over a video, whose state can be saved after a frame and restored; see `follow`."""
 
     def __init__(self, tracker: Streaming, view: VideoView, masks: bool = False, raw: bool = False) -> None:
         self.tracker, self.view, self.masks = tracker, view, masks
@@ -189,7 +189,7 @@ class Following:
             yield Step(one.frame, self.view.to_frame(in_view, one.frame), in_view, one.foreground, one.brighter)
 
     def save(self) -> dict[str, Any] | None:
-        """Return the state after the last step; None if the tracker cannot go on from a state, or at the video's end.
+        """Return the state after the last step; None if the tracker has none to restore, or at the end of the video.
 
         Pictures are not part of it: they are read from the video again.
         """
@@ -208,7 +208,7 @@ class Following:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that `save` returned for the same tracker, video and options."""
+        """Restore a state that `save` returned for the same tracker, video and options."""
         device = next(self.tracker.parameters()).device if isinstance(self.tracker, SCALOR) else None
         self.memory.state = map_tensors(lambda tensor: tensor if device is None else tensor.to(device), state["memory"])
         self.seen = state["seen"]
@@ -291,7 +291,7 @@ def post_processor_for(tracker: Streaming, view: VideoView, lens: Lens) -> PostP
 def stream(
     tracker: Streaming, frames: Iterator[Observation], masks: bool, memory: TrackerMemory | None = None
 ) -> Iterator[Tracks]:
-    """Run a tracker on frames, with visible masks if requested. SCALOR goes on from the memory and updates it."""
+    """Run a tracker on frames, with visible masks if requested. SCALOR starts from the memory and updates it."""
     if isinstance(tracker, SCALOR):
         return tracker.stream(frames, masks, memory)
     if not masks:
