@@ -129,13 +129,13 @@ def test_a_session_of_edits(served: Served, folder: Path, screen: Screen) -> Non
     assert rows[30, 2] == pytest.approx(list(tracks_at(30).box[2]), abs=1e-3)
     assert rows[29, 2] == pytest.approx(list(tracks_at(29).box[1]), abs=1e-3)
     assert len(EditedFolder(folder).edits) == 2
-    after = contents(folder)
-    kept = {name.removeprefix("original/"): file for name, file in after.items() if name.startswith("original/")}
+    now = contents(folder)
+    kept = {name.removeprefix("original/"): file for name, file in now.items() if name.startswith("original/")}
     assert {"tracks.csv", "masks.json", "report.html", "report_viewer/rows-0.js"} <= kept.keys()
     assert {name for name, file in kept.items() if file != as_tracked[name]} == set()
-    added = {name for name in after.keys() - as_tracked.keys() if not name.startswith("original")}
+    added = {name for name in now.keys() - as_tracked.keys() if not name.startswith("original")}
     assert added == {"edits.jsonl", "edited.json"}
-    same = {name for name, file in as_tracked.items() if after[name] == file and "." in name}
+    same = {name for name, file in as_tracked.items() if now[name] == file and "." in name}
     assert same == {"results.json", "report_viewer/video.mp4", "overlay.mp4", "labels.mp4"}
 
 
