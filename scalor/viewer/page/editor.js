@@ -10,6 +10,7 @@ const GROUPS = {
     ["merge", "merge", "join two tracks (g)"],
     ["split", "split", "a new id from this frame on (x)"],
     ["delete", "delete", "delete the track (delete)"],
+    ["deletebox", "delete box", "delete the box of this frame (shift delete)"],
     ["name", "name", "name the track (r)"],
     ["add", "add box", "draw a missing box (a)"],
     ["undo", "undo", "take back the last edit (control z)"],
@@ -27,8 +28,13 @@ const GROUPS = {
   ],
 };
 
+/** Edits of the chosen track. */
+const OF_ONE = ["swap", "merge", "split", "delete", "deletebox", "name"];
+const CHECK_AFTER = 5000; // milliseconds after the last edit
+const GONE = "The server does not answer: is scalor view still running?";
+
 /** @type {Record<string, string>} */
-const KEYS = { s: "swap", g: "merge", x: "split", Delete: "delete", r: "name", a: "add", c: "crossing", u: "doubt" };
+const KEYS = { s: "swap", g: "merge", x: "split", Delete: "delete", Backspace: "delete", r: "name", a: "add", c: "crossing", u: "doubt" };
 
 export class Editor {
   /** @param {any} page @param {HTMLElement} root @param {string} base */
@@ -103,7 +109,7 @@ export class Editor {
     const one = this.page.stage.selected !== null;
     for (const button of this.root.querySelectorAll("button")) {
       const name = button.dataset.edit || "";
-      if (["swap", "merge", "split", "delete", "name"].includes(name)) button.disabled = !one;
+      if (OF_ONE.includes(name)) button.disabled = !one;
       if (name === "undo") button.disabled = !index.undo;
       if (name === "redo") button.disabled = !index.redo;
       if (drawings.includes(name)) button.hidden = !index.zones;
@@ -131,6 +137,7 @@ export class Editor {
       merge: () => this.withOther("merge", (other) => this.send({ op: "merge", keep: id, other })),
       split: () => this.send({ op: "split", id, frame: this.frame }),
       delete: () => this.send({ op: "delete", id }),
+      deletebox: () => this.send({ op: "delete", id, first: this.frame, last: this.frame }),
       name: async () => {
         const name = await this.ask(`name of track ${id}`, this.page.store.byId.get(id)?.name || "");
         if (name !== null) this.send({ op: "name", id, name });
@@ -145,7 +152,7 @@ export class Editor {
       scale: () => this.begin({ hint: "click two points a known length apart", enough: 2, done: (points) => this.scale(points) }),
       erase: () => this.erase(),
     };
-    if (["swap", "merge", "split", "delete", "name"].includes(name) && id === null) return;
+    if (OF_ONE.includes(name) && id === null) return;
     /** @type {Record<string, () => void>} */ (actions)[name]();
   }
 
@@ -174,6 +181,19 @@ export class Editor {
     if (!answer) return;
     await this.page.reload();
     this.tell(answer.done);
+    clearTimeout(this.checking);
+    this.checking = setTimeout(() => this.check(), CHECK_AFTER);
+  }
+
+  /** Say on the page if the server could not make the files of the folder anew. */
+  async check() {
+    try {
+      const { problem } = await this.page.store.load("index");
+      if (problem || this.warned) this.page.say(problem ? `The edits are saved, but the files could not be made anew: ${problem}` : "");
+      this.warned = problem !== null;
+    } catch {
+      this.tell(GONE);
+    }
   }
 
   /** @param {string} where @param {unknown} document_ @returns {Promise<any>} */
@@ -188,7 +208,7 @@ export class Editor {
       if (answer.ok) return document;
       this.tell(document.error);
     } catch {
-      this.tell("The server does not answer: is scalor view still running?");
+      this.tell(GONE);
     }
     return null;
   }
@@ -400,7 +420,7 @@ export class Editor {
     }
     const name = KEYS[event.key];
     if (!name || event.altKey) return false;
-    this.act(name);
+    this.act(name === "delete" && event.shiftKey ? "deletebox" : name);
     return true;
   }
 }
