@@ -112,15 +112,15 @@ def add_track(commands: Commands) -> None:
     track.add_argument(
         "--restart", action="store_true", help="begin again, even if a run was stopped that could be gone on with"
     )
-    many = track.add_argument_group("many videos")
+    many = track.add_argument_group("many videos, or a long one")
     many.add_argument(
-        "--jobs", type=positive, default=None, help="videos at the same time (default: one per core, or per GPU)"
+        "--stretches",
+        type=positive,
+        default=None,
+        metavar="N",
+        help="cut one long video into N overlapping stretches, tracked at the same time and joined",
     )
-    many.add_argument(
-        "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or a Ray cluster"
-    )
-    many.add_argument("--address", default=None, help="address of the Ray cluster, such as auto (default: start one)")
-    many.add_argument("--gpus", type=number, default=0.0, help="with Ray: GPUs for each video, such as 0.5")
+    add_engine(many)
     many.add_argument(
         "--shard",
         type=shard,
@@ -292,6 +292,18 @@ def add_info(commands: Commands) -> None:
 def add_together(sub: Parser) -> None:
     """Add the option for the number of trainings at the same time."""
     sub.add_argument("--together", type=positive, default=8, help="most trainings side by side; others wait")
+
+
+def add_engine(sub: argparse._ActionsContainer) -> None:
+    """Add the options that choose where many videos are worked on."""
+    sub.add_argument(
+        "--jobs", type=positive, default=None, help="videos at the same time (default: one per core, or per GPU)"
+    )
+    sub.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or a Ray cluster"
+    )
+    sub.add_argument("--address", default=None, help="address of the Ray cluster, such as auto (default: start one)")
+    sub.add_argument("--gpus", type=number, default=0.0, help="with Ray: GPUs for each video, such as 0.5")
 
 
 def add_selection(sub: argparse._ActionsContainer, fps: float | None = FPS) -> None:
