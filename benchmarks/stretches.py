@@ -37,7 +37,7 @@ class Row:
     idf1_with_whole: float | None
     """Against the tracks in one piece."""
     rows_like_whole: float | None
-    """Share of the rows in one piece that have a row with the same box in the same frame, to a thousandth of a pixel."""
+    """Share of the rows in one piece whose box is also among the joined ones, to a thousandth of a pixel."""
 
 
 def row_of(name: str, seconds: float | None, folder: Path, truth: Path, whole: Path | None) -> Row:

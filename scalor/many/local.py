@@ -19,6 +19,27 @@ Progress = Callable[[str, int, int | None], None]
 """Receives the name of a video, its frames so far, and its frames in all, if that is known."""
 
 
+PRELOADED = [
+    *(
+        "scalor.pipeline",
+        "scalor.many.tracking_task",
+        "scalor.measures",
+        "scalor.video.containers",
+        "scalor.visual.plots",
+    ),
+    *(
+        "cv2",
+        "pandas",
+        "pyarrow.parquet",
+        "matplotlib.figure",
+        "matplotlib.backends.backend_agg",
+        "scipy.ndimage",
+        "PIL.Image",
+    ),
+]
+"""Modules that the server of new workers imports once; those that are not installed are left out."""
+
+
 class Running(NamedTuple):
     """A worker at work."""
 
@@ -85,7 +106,7 @@ def run_local(
     kind = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context: Any = multiprocessing.get_context(kind)
     if kind == "forkserver":  # so that a worker starts in milliseconds
-        context.set_forkserver_preload(["scalor.pipeline", "scalor.many.tracking_task"])
+        context.set_forkserver_preload(PRELOADED)
     waiting = [(job, 1) for job in reversed(jobs)]
     free = list(range(workers))[::-1]
     running: dict[Connection[object, object], Running] = {}

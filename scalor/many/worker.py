@@ -88,6 +88,8 @@ def done_before(task: Task, job: VideoJob, out: Path, key: dict[str, str]) -> Vi
     record = read_record(out, job.name, task.records)
     if record is None or record["key"] != key or not task.product(job, out).exists():
         return None
+    if record["outcome"]["state"] == "begun":
+        return None
     return VideoOutcome(**{**record["outcome"], "state": "kept"})
 
 

@@ -1,6 +1,5 @@
 """One long video in several stretches: the same kind of folder, and nearly the same tracks, as in one piece."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,9 @@ import pytest
 
 import scalor
 from scalor.files import Stopped
-from scalor.many import run, stretches
+from scalor.many import stretches
 from scalor.many.stretches import FOLDER, STRETCH
 from scalor.many.videos import VideoJob
-from scalor.many.worker import do_job
 from scalor.outputs import ResultFolder
 from scalor.video import open_video, segments, write_video
 from scalor.video.sources import Selection
@@ -25,15 +23,10 @@ FRAMES = 72
 
 
 @pytest.fixture
-def walkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three squares that walk over a textured floor; workers are functions of this process."""
+def walkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: None) -> Path:
+    """Three squares that walk over a textured floor."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(stretches, "SHARED", 24)
-
-    def work(task, jobs, out, *_: object) -> Iterator[object]:  # type: ignore[no-untyped-def]
-        return (do_job(task, job, out) for job in jobs)
-
-    monkeypatch.setattr(run, "run_local", work)
     noise = np.random.default_rng(0).integers(0, 12, (FRAMES, 48, 64, 3), dtype=np.uint8)
     film = np.random.default_rng(1).integers(60, 90, (48, 64, 3), dtype=np.uint8) + noise
     for t, frame in enumerate(film):
@@ -66,13 +59,13 @@ def test_what_is_complete_is_kept_when_a_run_is_stopped(
     monkeypatch.setattr(segments, "SEGMENT", 6)
     words = ["track", walkers, "--out", "parts", "--stretches", 2]
     assert say("track", walkers, "--out", "other", "--stretches", 2).code == 0
-    tracked = []
-    work = STRETCH.work
-    monkeypatch.setattr(
-        stretches,
-        "STRETCH",
-        stretches.replace(STRETCH, work=lambda job, *more: tracked.append(job) or work(job, *more)),
-    )
+    tracked: list[VideoJob] = []
+
+    def work(job: VideoJob, *more: Any) -> dict[str, Any]:
+        tracked.append(job)
+        return STRETCH.work(job, *more)
+
+    monkeypatch.setattr(stretches, "STRETCH", replace(STRETCH, work=work))
     add = ResultFolder.add
 
     def stop(self: ResultFolder, *shot: object, **more: object) -> None:
