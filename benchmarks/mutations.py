@@ -343,7 +343,7 @@ MUTATIONS = (
         "still/epochs.py", "MIN_CHANGED_SHARE = 0.4", "MIN_CHANGED_SHARE = 2.0", "still/test_still_background.py still"
     ),
     Mutation("still/survey.py", "GROUP_AREAS = 1.8", "GROUP_AREAS = 99.0", "still/test_survey.py"),
-    Mutation("still/survey.py", "/ scale / video.selection.stride", "/ scale", "still/test_survey.py tracking fitting"),
+    Mutation("still/survey.py", "/ scale / video.selection.stride", "/ scale", "still/test_survey.py"),
     Mutation(
         "fitting/refine.py",
         "math.prod(view.found.object_size) * lens.scales[0] * lens.scales[1]",
@@ -427,7 +427,7 @@ MUTATIONS = (
         "SPARE_SLOTS, SLOTS_PER_OBJECT, MAX_SLOTS = 0, 1.0, 1024",
         "tracking/test_video_view.py",
     ),
-    Mutation("tracker_choice.py", "SLOTS_PER_PROPOSAL = 3", "SLOTS_PER_PROPOSAL = 3000", "tracking test_api.py"),
+    Mutation("tracker_choice.py", "SLOTS_PER_PROPOSAL = 3", "SLOTS_PER_PROPOSAL = 3000", "test_tracker_choice.py"),
     Mutation("outputs/films.py", "TRAIL_SECONDS = 1.0", "TRAIL_SECONDS = 0.1", "outputs/test_films.py"),
     Mutation(
         "track_files.py",
@@ -444,7 +444,7 @@ MUTATIONS = (
         "edits/test_apply.py",
     ),
     Mutation("edits/apply.py", "if len(shared):", "if len(shared) > 10:", "edits/test_apply.py"),
-    Mutation("edits/edit_log.py", "undone.clear()", "pass", "edits/test_edit_log.py"),
+    Mutation("edits/edit_log.py", "undone.clear()", "pass", "edits"),
     Mutation("edits/edit_log.py", "file.truncate(end)", "pass", "edits/test_edit_log.py"),
     Mutation(
         "edits/review.py",
@@ -461,7 +461,7 @@ MUTATIONS = (
         "cli/test_refusals.py",
     ),
     Mutation("cli/overrides.py", "dataclasses.replace(config, test=other.test)", "config", "cli/test_commands.py cli"),
-    Mutation("forecast.py", "None if sample else Mode()", "None", "cli/test_predict.py"),
+    Mutation("forecast.py", "None if sample else Mode()", "None", "cli/test_predict.py test_api.py"),
     Mutation("classical/detectors.py", "SMALLEST = 0.06", "SMALLEST = 0.9", "classical/test_detectors.py classical"),
     Mutation("classical/motion.py", "GHOST = 0.7", "GHOST = 0.0", "classical/test_motion.py"),
     Mutation("classical/motion.py", "SEVERAL = 1.8", "SEVERAL = 50.0", "classical/test_motion.py"),
