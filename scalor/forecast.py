@@ -177,12 +177,13 @@ def predict(
     >>> others = [scalor.predict("ants.mp4", sample=True, seed=seed) for seed in range(3)]
     """
     require(0 < seconds < float("inf"), "seconds", seconds, "give a time above 0")
+    require(observe >= 1, "observe", observe, "give a number of frames from 1")
     choice = TrackerChoice(weights, slots=slots, device=device)
     if choice.classical:
         raise InputError(
             f"weights is {choice.name!r}: a classical tracker generates nothing; give weights of a SCALOR."
         )
-    opened = open_video(video, Selection(region, start, end, stride or choice.stride), fps)
+    opened = open_video(video, Selection(region, start, end, choice.stride if stride is None else stride), fps)
     horizon = max(1, round(seconds * opened.fps / opened.selection.stride))
     seen, truth = around(opened, at, observe, horizon)
     view = look_at(opened)

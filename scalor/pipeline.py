@@ -124,7 +124,7 @@ def track(
     >>> tracks = scalor.track("ants.mp4", weights="runs/ants", start=60, end=120)
     """
     choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
-    opened = open_video(video, Selection(region, start, end, stride or choice.stride), fps)
+    opened = open_video(video, Selection(region, start, end, choice.stride if stride is None else stride), fps)
     view = look_at(opened, object_size, camera_may_move=choice.still)
     seen: list[Tracks] = []
     with progress(view, quiet) as bar:
@@ -185,7 +185,7 @@ def track_to_folder(
     >>> print(found.health.verdict)
     """
     choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
-    stride = stride or choice.stride
+    stride = choice.stride if stride is None else stride
     opened = open_video(video, Selection(region, start, end, stride), fps)
     file = [video] if isinstance(video, str | Path) else []
     facts = facts or provenance_of(str(file[0]) if file else opened.name, choice.name)

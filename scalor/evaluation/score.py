@@ -58,7 +58,7 @@ GATES = (Gate("iou .5", "iou", 0.5), Gate("iou .3", "iou", 0.3), diagonal_gate()
 
 
 @dataclass(frozen=True)
-class GateScore:
+class GateResult:
     """Scores under one gate. HOTA is computed from box IoU; under the centre gate, it is computed from distances."""
 
     clear: ClearCounts
@@ -90,7 +90,7 @@ class Scores:
     """Number of rows of the ground truth that count."""
     identities: int
     """Number of different ids in these rows."""
-    gates: dict[str, GateScore]
+    gates: dict[str, GateResult]
     """Scores by the name of the gate."""
 
     def to_dict(self) -> dict[str, object]:
@@ -175,8 +175,8 @@ def pair_rows(true: BoxRows, found: BoxRows, first: int, last: int) -> list[Fram
     return pairs
 
 
-def _one_gate(pairs: list[FramePair], gate: Gate) -> GateScore:
+def _one_gate(pairs: list[FramePair], gate: Gate) -> GateResult:
     """Return the scores under one gate."""
     matches = match_sequence(pairs, gate)
     counted = [match.pair for match in matches]
-    return GateScore(clear_counts(matches, gate), identity_counts(matches), hota_counts(counted, gate))
+    return GateResult(clear_counts(matches, gate), identity_counts(matches), hota_counts(counted, gate))
