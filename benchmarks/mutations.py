@@ -302,8 +302,8 @@ MUTATIONS = (
     Mutation("camera/estimate.py", "MIN_OVERLAP = 0.6", "MIN_OVERLAP = 0.1", "camera/test_estimate.py camera"),
     Mutation(
         "camera/stabilise.py",
-        "move(invert(self.transform(number)), points)",
-        "move(self.transform(number), points)",
+        "move_boxes(invert(self.transform(number)), boxes)",
+        "move_boxes(self.transform(number), boxes)",
         "camera/test_stabilise.py camera",
     ),
     Mutation("camera/stabilise.py", "MAX_VIEW_SIDES = 2.0", "MAX_VIEW_SIDES = 9.0", "camera/test_stabilise.py camera"),
@@ -411,7 +411,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tracking/kalman.py",
-        "self.habits.missed_cost * self.followed.missed",
+        "self.settings.missed_cost * self.followed.missed",
         "0 * self.followed.missed",
         "tracking/test_kalman.py tracking",
     ),

@@ -29,7 +29,7 @@ from scalor.outputs import ResultFolder, Summary
 from scalor.outputs.resuming import Resumption
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_for
-from scalor.tracking.follow import SAVED_CLASSES, Following, Streaming, follow, monitor_for
+from scalor.tracking.follow import SAVED_CLASSES, Streaming, TrackingPass, follow, monitor_for
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import segments
@@ -241,12 +241,12 @@ def track_video(
     """
     video = view.video
     monitor = monitor_for(tracker, view)
-    following = Following(tracker, view, results.masks, raw)
+    tracking = TrackingPass(tracker, view, results.masks, raw)
     if results.saved is not None:
-        following.restore(results.saved["following"])
+        tracking.restore(results.saved["tracking"])
         monitor = results.saved["monitor"]
     with progress(view, quiet, results.frames) as bar:
-        for step in following:
+        for step in tracking:
             frame = step.frame
             results.add(frame.picture, frame.seconds, frame.index, step.tracks)
             if monitor is not None and step.foreground is not None:
@@ -255,9 +255,9 @@ def track_video(
             if tell is not None:
                 tell(results.frames, view.video.frames)
             if results.resume is not None and results.frames % segments.SEGMENT == 0:
-                state = following.save()
+                state = tracking.save()
                 if state is not None:
-                    results.save({"following": state, "monitor": monitor})
+                    results.save({"tracking": state, "monitor": monitor})
     if monitor is None:
         return judge_frames(results.frames, video.promised, video.lacking)
     return monitor.report(video.promised, camera_state(view), stride=video.selection.stride, lacking=video.lacking)

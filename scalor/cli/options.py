@@ -191,11 +191,11 @@ def add_predict(commands: Commands) -> None:
     """Add `scalor predict`."""
     predict = command(commands, "predict", "Predict how your own video continues.", weights="any", out="predicted")
     predict.add_argument("video", help="as for `scalor track`")
-    predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
-    predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
-    predict.add_argument("--seconds", type=duration, default=1.0, help="how much to imagine")
+    predict.add_argument("--at", type=number, default=None, help="second from which on to predict (default: the end)")
+    predict.add_argument("--observe", type=positive, default=5, help="number of observed frames")
+    predict.add_argument("--seconds", type=duration, default=1.0, help="how many seconds to predict")
     predict.add_argument("--sample", action="store_true", help="one of the possible futures, not the most likely one")
-    predict.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    predict.add_argument("--seed", type=natural, default=0, help="seed of the random numbers")
     predict.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     predict.add_argument("--stride", type=positive, default=None, help="see every so many frames (default: as fitted)")
     add_selection(predict)
@@ -204,19 +204,19 @@ def add_predict(commands: Commands) -> None:
 def add_generate(commands: Commands) -> None:
     """Add `scalor generate`."""
     generate = command(commands, "generate", "Predict how a scene continues.", weights="shapes-md", out="generated")
-    generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
-    generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
-    generate.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
-    generate.add_argument("--horizon", type=positive, default=5, help="frames to imagine")
+    generate.add_argument("video", nargs="?", help="video to continue (none: an unseen clip of the test scenes)")
+    generate.add_argument("--scratch", action="store_true", help="generate a whole scene, without observed frames")
+    generate.add_argument("--observe", type=positive, default=5, help="number of observed frames")
+    generate.add_argument("--horizon", type=positive, default=5, help="number of frames to generate")
     generate.add_argument(
         "--rate",
         type=probability,
         default=None,
-        help="chance of a new object per cell and imagined frame (with --scratch: in the first frame; by default so "
-        "that objects cover a quarter of it)",
+        help="probability of a new object per cell and generated frame (with --scratch: in the first frame; by default "
+        "so that objects cover a quarter of it)",
     )
     generate.add_argument("--clip", type=natural, default=0, help="number of the test clip")
-    generate.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    generate.add_argument("--seed", type=natural, default=0, help="seed of the random numbers")
 
 
 def add_evaluate(commands: Commands) -> None:
@@ -263,13 +263,18 @@ def add_reproduce(commands: Commands) -> None:
 
 def add_presets(commands: Commands) -> None:
     """Add `scalor presets`."""
-    presets = command(commands, "presets", "List the presets, or show one whole.")
-    presets.add_argument("preset", nargs="?", help="show this preset's every setting")
+    presets = command(commands, "presets", "List the presets, or print all settings of one.")
+    presets.add_argument("preset", nargs="?", help="print all settings of this preset")
 
 
 def add_demo(commands: Commands) -> None:
     """Add `scalor demo`."""
-    demo = command(commands, "demo", "Track an unseen scene with the shipped weights and show everything.", out="demo")
+    demo = command(
+        commands,
+        "demo",
+        "Track and continue an unseen scene with the shipped weights.",
+        out="demo",
+    )
     demo.add_argument("--clips", type=positive, default=16, help="clips for the metrics")
 
 
@@ -282,7 +287,7 @@ def add_pack(commands: Commands) -> None:
 
 def add_info(commands: Commands) -> None:
     """Add `scalor info`."""
-    info = command(commands, "info", "Say what is in a checkpoint.")
+    info = command(commands, "info", "Print the contents of a checkpoint.")
     info.add_argument("weights", help="shipped name, run folder or .safetensors file")
 
 
@@ -307,5 +312,5 @@ def add_selection(sub: argparse._ActionsContainer, fps: float | None = FPS) -> N
         "--fps",
         type=number,
         default=fps,
-        help="frames per second of images and arrays, which carry no time" + ("" if fps else f" (default: {FPS:g})"),
+        help="frames per second of images and arrays, which hold no times" + ("" if fps else f" (default: {FPS:g})"),
     )
