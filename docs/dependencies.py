@@ -77,7 +77,7 @@ def told_licence(package: str) -> str:
     except PackageNotFoundError:
         return ""
     classifiers = [one for one in about.get_all("Classifier") or [] if one.startswith("License")]
-    return "\n".join([about.get("License-Expression") or "", about.get("License") or "", *classifiers])
+    return "\n".join([*(about.get_all("License-Expression") or []), *(about.get_all("License") or []), *classifiers])
 
 
 def version(text: str) -> tuple[int, ...]:

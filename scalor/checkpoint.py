@@ -202,7 +202,7 @@ def check_values(path: Path, header: dict[str, str], stored: dict[str, Tensor]) 
     for name, tensor in stored.items():
         if not name.startswith(STATE) and tensor.is_floating_point() and not tensor.isfinite().all():
             raise InputError(
-                f"checkpoint {path} has weights that are no finite numbers (in {name}): use another copy, or an "
+                f"checkpoint {path} has weights that are not finite (in {name}): use another copy, or an "
                 "earlier checkpoint of the run."
             )
 

@@ -23,8 +23,8 @@ SCENE_VERSION = 1
 MODEL_VERSION = 1
 """Version of SCALOR's code. It changes whenever equal settings, weights and frames give another bound or other tracks.
 
-So it stands for the constants that are no settings: layer widths, the initial bias of the masks, the weights of the
-supervised losses (`tests/model/test_version.py`).
+So it stands for the constants that are not settings, such as layer widths and the weights of the supervised losses
+(`tests/model/test_version.py`).
 """
 MOST_SLOTS, WIDEST = 100_000, 65_536
 """Largest number of objects, and largest vector or side in pixels, that fit into memory at all."""
@@ -177,7 +177,7 @@ class SceneConfig(Settings):
     kind: str = setting(
         "shapes",
         "what moves: shapes, mnist, composed (all kinds of things), replay, station, footage",
-        choices=SceneKinds("shapes", "mnist", "composed", "replay", "station", "footage"),
+        choices=SceneKinds(),
     )
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels", ge=1, le=WIDEST)
     length: int = setting(10, "frames in a clip", ge=1)

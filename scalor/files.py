@@ -87,9 +87,9 @@ def restore(handlers: dict[int, Any]) -> None:
 
 
 def check_is_file(path: str | Path, wanted: str) -> None:
-    """Raise InputError if a path is no file: to read a pipe or a device may take for ever."""
+    """Raise InputError if a path is not a file: reading a pipe or a device may never end."""
     if os.path.exists(path) and not os.path.isfile(path):
-        raise InputError(f"{path} is no file: give {wanted}.")
+        raise InputError(f"{path} is not a file: give {wanted}.")
 
 
 def open_folder(path: str | Path) -> Path:

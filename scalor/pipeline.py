@@ -29,7 +29,7 @@ from scalor.outputs import ResultFolder, Summary
 from scalor.outputs.resuming import Resumption
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_for
-from scalor.tracking.follow import SAVED_CLASSES, Following, Steps, Streaming, follow, monitor_for
+from scalor.tracking.follow import SAVED_CLASSES, Steps, Streaming, TrackingPass, follow, monitor_for
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import segments
@@ -39,7 +39,7 @@ from scalor.video.sources import Selection
 __all__ = ["TrackedVideo", "camera_state", "load_for", "track", "track_to_folder", "track_video"]
 
 STATE_CLASSES = (*SAVED_CLASSES, *health_monitor.SAVED_CLASSES)
-"""Classes of the state from which a stopped run goes on."""
+"""Classes of the state from which a stopped run is resumed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Way:
     """Return the steps for a tracker, a video, masks or not, and raw tracks or not."""
 
 
-IN_ONE_PIECE = Way("in one piece", Following)
+IN_ONE_PIECE = Way("in one piece", TrackingPass)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def track(
     >>> tracks = scalor.track("ants.mp4", weights="runs/ants", start=60, end=120)
     """
     choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
-    opened = open_video(video, Selection(region, start, end, stride or choice.stride), fps)
+    opened = open_video(video, Selection(region, start, end, choice.stride if stride is None else stride), fps)
     view = look_at(opened, object_size, camera_may_move=choice.still)
     seen: list[Tracks] = []
     with progress(view, quiet) as bar:
@@ -171,7 +171,7 @@ def track_to_folder(
 ) -> TrackedVideo:
     """Track a video and write all result files, in memory that does not grow with its length.
 
-    A run that was stopped or killed goes on where it was when it is repeated, and ends with the same files.
+    A run that was stopped or killed is resumed when the call is repeated, and ends with the same files.
 
     Parameters
     ----------
@@ -182,9 +182,9 @@ def track_to_folder(
     facts : mapping, optional
         Origin of the results, for the report. Default: video, weights, command, commit and date.
     restart : bool, default False
-        Begin again, even if a run was stopped that could be gone on with.
+        Start from the first frame, even if a stopped run could be resumed.
     replace_unfinished : bool, default False
-        Begin again if a run was stopped that had other options. By default, that is an InputError.
+        Start from the first frame if a stopped run had other options. By default, that is an InputError.
     tell : callable, optional
         Receives, after each frame, the number of frames so far and, if it is known, the number of all.
     way : Way, optional
@@ -201,7 +201,7 @@ def track_to_folder(
     >>> print(found.health.verdict)
     """
     choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
-    stride = stride or choice.stride
+    stride = choice.stride if stride is None else stride
     opened = open_video(video, Selection(region, start, end, stride), fps)
     file = [video] if isinstance(video, str | Path) else []
     facts = facts or provenance_of(str(file[0]) if file else opened.name, choice.name)
@@ -249,7 +249,7 @@ def track_video(
 
     Tracks of models for a still camera are post-processed so that ids last, unless `raw` is true.
     """
-    return write_steps(Following(tracker, view, results.masks, raw), tracker, view, results, quiet)
+    return write_steps(TrackingPass(tracker, view, results.masks, raw), tracker, view, results, quiet)
 
 
 def write_steps(
@@ -263,13 +263,13 @@ def write_steps(
     """Write every frame of a video with its tracks to the results.
 
     A progress bar is shown unless `quiet` is true. Return the health report, which says how far the tracks can be
-    trusted. If the video has no background to compare with, it tells only of frames that the file promises and that
-    could not be read; it is None if there are none.
+    trusted. If the video has no background to compare with, the report lists only frames that the file promises and
+    that could not be read; it is None if there are none.
     """
     video = view.video
     monitor = monitor_for(tracker, view)
     if results.saved is not None:
-        steps.restore(results.saved["following"])
+        steps.restore(results.saved["tracking"])
         monitor = results.saved["monitor"]
     with progress(view, quiet, results.frames) as bar:
         for step in steps:
@@ -283,7 +283,7 @@ def write_steps(
             if results.resume is not None and results.frames % segments.SEGMENT == 0:
                 state = steps.save()
                 if state is not None:
-                    results.save({"following": state, "monitor": monitor})
+                    results.save({"tracking": state, "monitor": monitor})
     if monitor is None:
         return judge_frames(results.frames, video.promised, video.lacking)
     return monitor.report(video.promised, camera_state(view), stride=video.selection.stride, lacking=video.lacking)

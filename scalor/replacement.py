@@ -52,8 +52,8 @@ def replacing_together(
     inputs : iterable of Path, optional
         Files, folders or patterns of images that the run reads. They are never replaced.
     keep : str, optional
-        Name of a file from which a stopped run can go on. A hidden folder that holds it stays when the block is stopped
-        or killed, and is yielded again to the next run. It is deleted when the block fails by an InputError.
+        Name of a file from which a stopped run can be resumed. A hidden folder that holds it stays when the block is
+        stopped or killed, and is yielded again to the next run. It is deleted when the block fails by an InputError.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def read_manifest(folder: Path) -> dict[str, object]:
 def write_manifest(folder: Path, names: Iterable[str], before: dict[str, object]) -> None:
     """Write the manifest of a folder's files with the given names, and delete everything else in the folder.
 
-    Other files of the manifest before are still in it.
+    Entries of the manifest `before` with other names are kept.
     """
     files = {name: file for name, file in before.items() if name not in names}
     for path in sorted(folder.iterdir()):

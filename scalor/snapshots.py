@@ -1,4 +1,4 @@
-"""Snapshots: the state of a long run in one file, from which a stopped run goes on exactly where it was.
+"""Snapshots: the state of a long run in one file, from which a stopped run is resumed exactly.
 
 A snapshot holds Python objects as they are, down to the memory layout of tensors, because sums of floats depend on it.
 It is written with pickle. A file that came with somebody else's folder must not run code, so reading creates only
@@ -36,7 +36,7 @@ def write_snapshot(path: Path, key: Mapping[str, str], state: object) -> None:
     path : Path
         The file to write or to replace.
     key : mapping
-        What a run must have in common with this one to go on from it: names and values, readable on their own.
+        What a run must have in common with this one to resume it: names and values, readable on their own.
     state : object
         The state.
     """

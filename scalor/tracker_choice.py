@@ -11,10 +11,11 @@ from typing import Any
 import torch
 
 from scalor import checkpoint, fingerprints
+from scalor.boxes import check_object_size
 from scalor.checkpoint import StrPath
 from scalor.classical.tracker import PREFIX, ClassicalTracker, named
 from scalor.config import Config, SceneConfig
-from scalor.errors import InputError
+from scalor.errors import InputError, require, shown
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model, Tracker
 from scalor.still.still_background import StillBackground
@@ -30,7 +31,7 @@ MOTION = PREFIX + "motion"
 
 @dataclass(frozen=True)
 class TrackerChoice:
-    """What was asked for, checked before the video is read."""
+    """The options of a run, checked before the video is read."""
 
     weights: StrPath | Model
     """A shipped name, a run folder, a checkpoint file, the name of a classical tracker, or a loaded model."""
@@ -43,12 +44,17 @@ class TrackerChoice:
     device: str | torch.device = "auto"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, Model | str | os.PathLike):
+            raise InputError(f"weights is {shown(self.weights)}: give a name, a run folder, a file or a loaded model.")
+        require(self.slots is None or self.slots >= 1, "slots", self.slots, "give a whole number from 1")
+        if self.object_size is not None:
+            check_object_size(self.object_size)
         if self.classical:
             self._check_classical()
         elif self.object_size is not None and self.scene.kind != "composed":
             raise InputError(
-                f"weights is {self.name!r}: a trained model knows how large objects are, so leave "
-                "--object-size out, or choose --weights classical-colour or its like."
+                f"weights is {self.name!r}: the size of the objects was fixed in training, so leave --object-size out, "
+                "or choose a classical tracker, such as --weights classical-colour."
             )
 
     @property
@@ -110,11 +116,13 @@ class TrackerChoice:
             if getattr(self, option):
                 raise InputError(f"weights is {self.name!r}: it has no {option}, so leave --{option} out.")
         if self.raw:
-            raise InputError(f"weights is {self.name!r}: it is no model with ids of its own, so leave --raw out.")
+            raise InputError(
+                f"weights is {self.name!r}: a classical tracker has no post-processing to skip, so leave --raw out."
+            )
         if self.object_size is None and self.weights != MOTION:
             raise InputError(
-                f"weights is {self.name!r}: it must be told how large objects are, for example --object-size 9x9; "
-                f"or choose --weights {MOTION}, which measures it."
+                f"weights is {self.name!r}: it needs the size of the objects, for example --object-size 9x9; or "
+                f"choose --weights {MOTION}, which measures it."
             )
         named(self.name, self.object_size or (1.0, 1.0))
 

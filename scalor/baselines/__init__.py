@@ -1,1 +1,1 @@
-"""Baselines that SCALOR is compared with: SQAIR, VRNN and a sequential VAE, one file each."""
+"""Baselines that SCALOR is compared with: SQAIR, VRNN and a sequential VAE."""

@@ -2,22 +2,22 @@
 
 >>> tracks = ClassicalTracker(object_size=(9, 9), detect="colour").track(frames)
 
-`detecting` and `moving` detect objects frame by frame, and `tracking.linking` associates the detections over time.
-There are three methods of detection:
+`detectors` and `motion` detect objects frame by frame, and `scalor.tracking.kalman` associates the detections over
+time. There are three methods of detection:
 
 - `colour` needs objects of one flat colour each, as in clean synthetic scenes.
 - `foreground` detects all that is bright, or that differs from a given background. Objects that touch become one
   detection.
-- `motion` (`moving`) needs a still camera. It handles shadows, posts and objects that cross each other.
+- `motion` needs a still camera. It handles shadows, posts and objects that cross each other.
 """
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
+from scalor.boxes import check_object_size
 from scalor.classical.detectors import DETECTORS, Detector, Picture
 from scalor.classical.motion import MotionDetector
 from scalor.data.observation import check_frames, check_image
@@ -35,7 +35,7 @@ LINKER_SETTINGS = {
     "motion": LinkerSettings(patience=20, reported=2, proof=4, size_rate=0.4),
 }
 """Settings of the linker for each method, chosen by the best scores on training clips. Those of `motion` were chosen on
-a real video, in which walkers are occluded by posts (see `moving`)."""
+a real video, in which walkers are occluded by posts (see `motion`)."""
 PREDICTED_PRESENCE = 0.75
 """Presence reported for an object that was predicted and not detected."""
 
@@ -59,8 +59,7 @@ class ClassicalTracker:
 
     def __post_init__(self) -> None:
         require(self.detect in DETECTORS, "detect", self.detect, f"choose from {', '.join(DETECTORS)}")
-        sides = len(self.object_size) == 2 and all(0 < side < math.inf for side in self.object_size)
-        require(sides, "object_size", self.object_size, "give a height and a width, positive and finite")
+        check_object_size(self.object_size)
         require(0 < self.tolerance < 1, "tolerance", self.tolerance, "it must lie between 0 and 1")
         if self.background is not None:
             require(self.detect != "motion", "detect", self.detect, "it finds its own background, so give none")

@@ -2,14 +2,12 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scalor.cli.measure import add_scale, calibration_of
+from scalor.cli.parser import Commands, command
 from scalor.cli.text import print_result
+from scalor.cli.values import number, positive
 from scalor.errors import InputError
-
-if TYPE_CHECKING:
-    from scalor.cli.parser import Commands
 
 FORMATS = {
     "trackmate": "tracks_trackmate.xml",
@@ -21,11 +19,8 @@ FORMATS = {
 """Formats, with the names of their files."""
 
 
-def add_export(commands: "Commands") -> None:
+def add_export(commands: Commands) -> None:
     """Add the command."""
-    from scalor.cli.parser import command
-    from scalor.cli.values import number, positive
-
     export = command(commands, "export", "Write tracks for other programs, or a clip that follows one object.")
     export.add_argument("folder", help="folder that `scalor track` wrote; its edits count")
     export.add_argument(

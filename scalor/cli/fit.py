@@ -14,10 +14,8 @@ from scalor.cli.text import print_result, region_of, survey_text
 from scalor.config import FPS
 from scalor.errors import InputError
 from scalor.files import Stopped, print_json, stop_signals_raised
-from scalor.fitting import refine, scratch
 from scalor.fitting.fit import (
     Comparison,
-    FitOptions,
     Fitted,
     Preparation,
     check_resumed,
@@ -26,6 +24,7 @@ from scalor.fitting.fit import (
     prepare,
     resumed,
 )
+from scalor.fitting.options import FitOptions, PreparedTraining
 from scalor.many.fitting_task import COLUMNS, fit_each
 from scalor.many.run import ManySummary
 from scalor.many.videos import find_jobs, is_list_of_videos, shard_of
@@ -58,7 +57,7 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
     ready = continued(arguments, words) if arguments.resume else prepared(arguments, words)
     ranks.wait_for_all()
     if ready.prepared is not None and not arguments.json:
-        print(preparation_text(ready))
+        print(scratch_text(ready.prepared) if arguments.scratch else refinement_text(ready.prepared))
     fitted = ready.train()
     if arguments.json:
         print_json(to_dict(fitted))
@@ -137,14 +136,11 @@ def to_dict(fitted: Fitted) -> dict[str, Any]:
     return document if fitted.compared is None else {**document, "compared": fitted.compared.to_dict()}
 
 
-def preparation_text(ready: Preparation) -> str:
-    """Return what was measured in the video and what was chosen, as text."""
-    if isinstance(ready.prepared, scratch.PreparedTraining):
-        return choice(ready.prepared)
-    assert isinstance(ready.prepared, refine.PreparedRefinement)
-    train = ready.config.train
-    refines = f"refines  {train.start} in {train.steps} steps, on {ready.prepared.frames} frames"
-    return f"{survey_text(ready.prepared.views[0])}\n{refines}"
+def refinement_text(prepared: PreparedTraining) -> str:
+    """Return the measurements of the video and the plan of a refinement as text."""
+    train = prepared.config.train
+    refines = f"refines  {train.start} in {train.steps} steps, on {prepared.frames} frames"
+    return f"{survey_text(prepared.views[0])}\n{refines}"
 
 
 def comparison_text(compared: Comparison) -> str:
@@ -162,9 +158,10 @@ def comparison_text(compared: Comparison) -> str:
     return "\n".join([*lines, verdict])
 
 
-def choice(prepared: scratch.PreparedTraining) -> str:
-    """Return the measurements of the video and the chosen settings as text."""
-    found, scene, model = prepared.found, prepared.config.scene, prepared.config.model
+def scratch_text(prepared: PreparedTraining) -> str:
+    """Return the measurements of the video and the settings chosen for a training from scratch, as text."""
+    found, scene, model = prepared.views[0].found, prepared.config.scene, prepared.config.model
+    assert found is not None
     speed = f"{found.speed:.1f} px a frame" if found.speed else "not measured"
     return "\n".join(
         [

@@ -3,20 +3,18 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from scalor.cli.parser import Commands, Parser, command
 from scalor.cli.text import print_result
+from scalor.cli.values import number, positive
 from scalor.errors import InputError
 from scalor.provenance import command_line, commit, today
 
 if TYPE_CHECKING:
-    from scalor.cli.parser import Commands, Parser
     from scalor.measures import Calibration, Measurements
 
 
-def add_measure(commands: "Commands") -> None:
+def add_measure(commands: Commands) -> None:
     """Add the command."""
-    from scalor.cli.parser import command
-    from scalor.cli.values import number, positive
-
     measure = command(
         commands, "measure", "Measure tracks: speeds, paths, zones, line crossings, occupancy.", out="measures"
     )
@@ -52,10 +50,8 @@ def add_measure(commands: "Commands") -> None:
     measure.add_argument("--video", default=None, help="the video, if it is not where it was tracked")
 
 
-def add_scale(sub: "Parser") -> None:
-    """Add the options that tell the scale of the picture."""
-    from scalor.cli.values import number
-
+def add_scale(sub: Parser) -> None:
+    """Add the options that give the scale of the picture."""
     sub.add_argument(
         "--mm-per-pixel",
         type=number,

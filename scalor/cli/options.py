@@ -1,12 +1,14 @@
-"""Command-line options: one function per command, and the converters of values."""
+"""Options of the commands, one function each; `edit`, `measure`, `export` and `view` define theirs in their modules."""
 
 import argparse
 
-from scalor.cli.parser import Commands, Help, Parser, Version, add_help_all, command
+from scalor.cli.edit import add_edit
+from scalor.cli.export import add_export
+from scalor.cli.measure import add_measure
+from scalor.cli.parser import Commands, Parser, Version, add_help_all, command
 from scalor.cli.values import duration, height_and_width, minutes, natural, number, positive, probability, scale, shard
+from scalor.cli.view import add_view
 from scalor.config import FPS
-
-__all__ = ["Commands", "Help", "Parser", "command", "natural", "number", "parser", "positive"]
 
 EPILOG = "Every command that reports figures takes --json: one document on stdout, progress on stderr."
 
@@ -19,11 +21,6 @@ def parser() -> Parser:
         epilog=EPILOG,
         allow_abbrev=False,
     )
-    from scalor.cli.edit import add_edit
-    from scalor.cli.export import add_export
-    from scalor.cli.measure import add_measure
-    from scalor.cli.view import add_view
-
     top.add_argument("--version", action=Version, nargs=0, help="print the version and the commit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     top.commands = commands
@@ -68,7 +65,7 @@ def add_train(commands: Commands) -> None:
         default=None,
         help="run folder (default: runs/PRESET); side by side, the folder of the run folders (default: runs)",
     )
-    train.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    train.add_argument("--resume", action="store_true", help="resume from the run folder's last checkpoint")
     add_together(train)
     train.add_argument("--clips", type=positive, default=64, help="unseen clips to evaluate on at the end")
     add_help_all(train, "defaults; a preset may change them")
@@ -110,7 +107,7 @@ def add_track(commands: Commands) -> None:
         help="typical height and width of an object, pixels (default: measured)",
     )
     track.add_argument(
-        "--restart", action="store_true", help="begin again, even if a run was stopped that could be gone on with"
+        "--restart", action="store_true", help="start from the first frame, even if a stopped run could be resumed"
     )
     many = track.add_argument_group("many videos, or a long one")
     many.add_argument(
@@ -160,7 +157,7 @@ def add_fit(commands: Commands) -> None:
         "video", nargs="+", help="videos of one size, as for `scalor track`: files, folders, patterns, or a table"
     )
     fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO; with --each: runs)")
-    fit.add_argument("--resume", action="store_true", help="go on from the run folder's last checkpoint")
+    fit.add_argument("--resume", action="store_true", help="resume from the run folder's last checkpoint")
     fit.add_argument("--minutes", type=minutes, default=None, help="how long to refine universal weights (default: 10)")
     many = fit.add_argument_group("weights of its own for each of many videos")
     many.add_argument("--each", action="store_true", help="fit each video on its own, into OUT/NAME")
@@ -195,7 +192,7 @@ def add_fit(commands: Commands) -> None:
         default=None,
         help="learn from every so many frames (default: all; with --scratch by speed)",
     )
-    add_selection(more, fps=None)  # so that a fit that goes on can tell whether it is given
+    add_selection(more, fps=None)  # None if not given, which a resumed fit checks
     add_help_all(fit, "defaults; `fit` changes most of them by the video, and writes all into chosen.json")
 
 
@@ -203,11 +200,11 @@ def add_predict(commands: Commands) -> None:
     """Add `scalor predict`."""
     predict = command(commands, "predict", "Predict how your own video continues.", weights="any", out="predicted")
     predict.add_argument("video", help="as for `scalor track`")
-    predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
-    predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
-    predict.add_argument("--seconds", type=duration, default=1.0, help="how much to imagine")
+    predict.add_argument("--at", type=number, default=None, help="second from which on to predict (default: the end)")
+    predict.add_argument("--observe", type=positive, default=5, help="number of observed frames")
+    predict.add_argument("--seconds", type=duration, default=1.0, help="how many seconds to predict")
     predict.add_argument("--sample", action="store_true", help="one of the possible futures, not the most likely one")
-    predict.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    predict.add_argument("--seed", type=natural, default=0, help="seed of the random numbers")
     predict.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     predict.add_argument("--stride", type=positive, default=None, help="see every so many frames (default: as fitted)")
     add_selection(predict)
@@ -216,19 +213,19 @@ def add_predict(commands: Commands) -> None:
 def add_generate(commands: Commands) -> None:
     """Add `scalor generate`."""
     generate = command(commands, "generate", "Predict how a scene continues.", weights="shapes-md", out="generated")
-    generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
-    generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
-    generate.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
-    generate.add_argument("--horizon", type=positive, default=5, help="frames to imagine")
+    generate.add_argument("video", nargs="?", help="video to continue (none: an unseen clip of the test scenes)")
+    generate.add_argument("--scratch", action="store_true", help="generate a whole scene, without observed frames")
+    generate.add_argument("--observe", type=positive, default=5, help="number of observed frames")
+    generate.add_argument("--horizon", type=positive, default=5, help="number of frames to generate")
     generate.add_argument(
         "--rate",
         type=probability,
         default=None,
-        help="chance of a new object per cell and imagined frame (with --scratch: in the first frame; by default so "
-        "that objects cover a quarter of it)",
+        help="probability of a new object per cell and generated frame (with --scratch: in the first frame; by default "
+        "so that objects cover a quarter of it)",
     )
     generate.add_argument("--clip", type=natural, default=0, help="number of the test clip")
-    generate.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    generate.add_argument("--seed", type=natural, default=0, help="seed of the random numbers")
 
 
 def add_evaluate(commands: Commands) -> None:
@@ -247,8 +244,8 @@ def add_reproduce(commands: Commands) -> None:
     reproduce = command(
         commands,
         "reproduce",
-        "Make the tables of the paper: train what is missing, measure it, keep the figures. The same command goes on "
-        "where it was stopped; what is there already is not made again.",
+        "Make the tables of the paper: train missing models, measure them, keep the figures. Repeat the command to "
+        "resume a stopped run; existing trainings and figures are kept.",
     )
     reproduce.add_argument(
         "table",
@@ -275,13 +272,18 @@ def add_reproduce(commands: Commands) -> None:
 
 def add_presets(commands: Commands) -> None:
     """Add `scalor presets`."""
-    presets = command(commands, "presets", "List the presets, or show one whole.")
-    presets.add_argument("preset", nargs="?", help="show this preset's every setting")
+    presets = command(commands, "presets", "List the presets, or print all settings of one.")
+    presets.add_argument("preset", nargs="?", help="print all settings of this preset")
 
 
 def add_demo(commands: Commands) -> None:
     """Add `scalor demo`."""
-    demo = command(commands, "demo", "Track an unseen scene with the shipped weights and show everything.", out="demo")
+    demo = command(
+        commands,
+        "demo",
+        "Track and continue an unseen scene with the shipped weights.",
+        out="demo",
+    )
     demo.add_argument("--clips", type=positive, default=16, help="clips for the metrics")
 
 
@@ -294,7 +296,7 @@ def add_pack(commands: Commands) -> None:
 
 def add_info(commands: Commands) -> None:
     """Add `scalor info`."""
-    info = command(commands, "info", "Say what is in a checkpoint.")
+    info = command(commands, "info", "Print the contents of a checkpoint.")
     info.add_argument("weights", help="shipped name, run folder or .safetensors file")
 
 
@@ -342,5 +344,5 @@ def add_selection(sub: argparse._ActionsContainer, fps: float | None = FPS) -> N
         "--fps",
         type=number,
         default=fps,
-        help="frames per second of images and arrays, which carry no time" + ("" if fps else f" (default: {FPS:g})"),
+        help="frames per second of images and arrays, which hold no times" + ("" if fps else f" (default: {FPS:g})"),
     )

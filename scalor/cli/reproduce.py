@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     try:
         outcome = work(choose(tables, arguments.setting, arguments.seeds), order)
     except Stopped as stop:
-        print("stopped; go on with the same command", file=sys.stderr)
+        print("stopped; repeat the command to resume", file=sys.stderr)
         return 128 + stop.number
     if arguments.json:
         print_json(list(outcome.documents.values()))

@@ -23,8 +23,8 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         with stop_signals_raised():
             return track(arguments)
     except Stopped as stop:
-        goes_on = any((Path(arguments.out) / name).exists() for name in (PARTIAL, FOLDER))
-        kept = " The same command goes on from here." if goes_on else ""
+        resumable = any((Path(arguments.out) / name).exists() for name in (PARTIAL, FOLDER))
+        kept = " Repeat the command to resume." if resumable else ""
         print(f"scalor: stopped; {arguments.out} holds no half-written file.{kept}", file=sys.stderr)
         return 128 + stop.number
 

@@ -24,7 +24,7 @@ def run_many(arguments: argparse.Namespace) -> int:
     options["region"] = region_of(arguments)
     jobs = find_jobs(arguments.video, options)
     chosen = {str(sorted(job.options.items(), key=str)): job.options for job in jobs}
-    for one in chosen.values():  # a mistake in the options is told before any work
+    for one in chosen.values():  # raise InputError for wrong options before any work is done
         names = ("weights", "object_size", "slots", "masks", "raw", "device")
         TrackerChoice(**{name: one[name] for name in names if name in one})
     part = shard_of(jobs, arguments.shard)
@@ -43,7 +43,7 @@ def run_many(arguments: argparse.Namespace) -> int:
                 whole=arguments.shard is None,
             )
     except Stopped as stop:
-        print(f"scalor: stopped; the same command goes on from here, in {arguments.out}.", file=sys.stderr)
+        print(f"scalor: stopped; repeat the command to resume, in {arguments.out}.", file=sys.stderr)
         return 128 + stop.number
     print_result(summary.to_dict(), arguments.json, text(summary, arguments.shard is not None))
     return 1 if summary.failed else 0

@@ -93,5 +93,5 @@ def shard(word: str) -> tuple[int, int]:
     """Return a part of a list as its number, from 0, and the number of parts."""
     part, slash, parts = word.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
-        raise argparse.ArgumentTypeError(f"{word!r} is no part such as 0/8, from 0 to below 8")
+        raise argparse.ArgumentTypeError(f"{word!r} must be a part and the number of parts, such as 0/8 to 7/8")
     return int(part), int(parts)

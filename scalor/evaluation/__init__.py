@@ -1,8 +1,8 @@
 """Tracking metrics. The main function is `evaluate_tracks(tracks, truth, size)`.
 
 For a test set in several batches, add the `count_tracks` of all batches and call `.report()` on the sum: counts are
-summed over clips before any ratio is taken. `matching` and `tracking` describe the rules: which objects count, and
-which gates there are. The paper reports MOTA, precision, recall and CountMAE (section 5.1, appendix B).
+summed over clips before any ratio is taken. `matching` and `mota` describe the rules: which objects count, and which
+gates there are. The paper reports MOTA, precision, recall and CountMAE (section 5.1, appendix B).
 """
 
 from collections.abc import Mapping, Sequence

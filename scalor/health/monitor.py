@@ -1,4 +1,4 @@
-"""Health report of a tracking run, measured without labels while the run goes on.
+"""Health report of a tracking run, measured without labels during the run.
 
 >>> monitor = HealthMonitor(frame_size=(576, 768), fps=10, object_size=(80, 28))
 >>> for step in follow(tracker, view):

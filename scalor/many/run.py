@@ -117,7 +117,7 @@ def run_jobs(
     gpus: float = 0.0,
     again: bool = False,
     quiet: bool = False,
-    unit: str = "video",
+    unit: str = "videos",
 ) -> tuple[VideoOutcome, ...]:
     """Do a task for every video, and return the outcomes in the order of the jobs; see `track_many`."""
     if engine not in ENGINES:
@@ -163,14 +163,14 @@ def write_summary(summary: ManySummary) -> None:
 class ProgressOfAll:
     """A progress bar over all videos, which counts parts of videos, with the time left."""
 
-    def __init__(self, videos: int, quiet: bool, unit: str = "video") -> None:
+    def __init__(self, videos: int, quiet: bool, unit: str = "videos") -> None:
         self.bar: tqdm[Any] = tqdm(
             total=videos,
             file=sys.stderr,
             unit=unit,
             leave=False,
             disable=quiet,
-            bar_format="{l_bar}{bar}| {n:.1f}/{total} {unit}s [{elapsed}, {remaining} left] {postfix}",
+            bar_format="{l_bar}{bar}| {n:.1f}/{total} {unit} [{elapsed}, {remaining} left] {postfix}",
         )
         self.parts: dict[str, float] = {}
         self.failed = 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scalor.errors import InputError
-from scalor.evaluation.score import GATES, GateScore, score
+from scalor.evaluation.score import GATES, GateResult, score
 from scalor.files import as_json, replacing
 from scalor.many.run import RETRIES, run_jobs
 from scalor.many.tracking_task import as_text, video_print
@@ -33,7 +33,7 @@ class ManyScores:
     """Scores of many videos."""
 
     outcomes: tuple[VideoOutcome, ...]
-    gates: Mapping[str, Mapping[str, GateScore]]
+    gates: Mapping[str, Mapping[str, GateResult]]
     """Scores of each video that could be scored, by the name of the gate."""
     without_truth: tuple[str, ...]
     """Videos that were tracked and have no truth."""
@@ -45,7 +45,7 @@ class ManyScores:
         """The videos that could not be scored, with their reasons."""
         return tuple(one for one in self.outcomes if one.state == "failed")
 
-    def together(self) -> dict[str, GateScore]:
+    def together(self) -> dict[str, GateResult]:
         """Return the scores of all videos together, from the sums of their counts."""
         every = list(self.gates.values())
         return {gate.name: reduce(add, (one[gate.name] for one in every)) for gate in GATES} if every else {}
@@ -161,10 +161,10 @@ def score_video(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, 
     return {"frames": last - first + 1, "objects": found.identities, "rows": found.objects}
 
 
-def read_scores(folder: Path, name: str) -> dict[str, GateScore]:
+def read_scores(folder: Path, name: str) -> dict[str, GateResult]:
     """Return the scores of a video by the name of the gate."""
     counts = json.loads((folder / SCORES / f"{name}.json").read_bytes())["counts"]
-    return {gate: GateScore.of_counts(one) for gate, one in counts.items()}
+    return {gate: GateResult.of_counts(one) for gate, one in counts.items()}
 
 
 def key_of(job: VideoJob, out: Path) -> dict[str, str]:

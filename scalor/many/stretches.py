@@ -108,7 +108,7 @@ def track_in_stretches(
         VideoJob(f"{number:04}", video, {**options, "times": times, "number": number}) for number in range(stretches)
     ]
     outcomes = run_jobs(
-        STRETCH, jobs, open_folder(folder), workers, engine, address, retries, gpus, restart, quiet, "stretch"
+        STRETCH, jobs, open_folder(folder), workers, engine, address, retries, gpus, restart, quiet, "stretches"
     )
     for one in outcomes:
         if one.state == "failed":
@@ -198,7 +198,7 @@ class Rejoining:
 
 
 class JoinedSteps:
-    """The frames of a video with the tracks of its stretches: what `Following` yields, without its model."""
+    """The frames of a video with the tracks of its stretches: what `TrackingPass` yields, without its model."""
 
     def __init__(
         self, tracker: Streaming, view: VideoView, parts: list[Tracked], joined: Joined, seams: tuple[float, ...]

@@ -5,10 +5,9 @@ the letters of the shapes.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -23,11 +22,11 @@ from scalor.model.elbo import KL_TERMS, Activity, ElboResult, explain
 from scalor.model.image_encoder import EncoderMemory
 from scalor.model.lesson import teach
 from scalor.model.parts import explain_parts
-from scalor.model.sighting import Sighting, gather_tracks, sight, warn_of_full_slots
+from scalor.model.sighting import Sighting, gather_rollout, gather_tracks, sight, warn_of_full_slots
 from scalor.model.state import SceneState
 from scalor.model.time_step import PosteriorStep, PriorState, World
 from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Relaxed
-from scalor.nn.interface import Annealed, Bound, BoundFunction, Tracker, TrackerMemory
+from scalor.nn.interface import Annealed, Bound, BoundFunction, Rollout, Tracker, TrackerMemory
 from scalor.tracks import Tracks
 
 PRESENCE_PRIOR = 1e-4
@@ -41,27 +40,8 @@ A proposal of this presence changes nothing at the precision of float32.
 """
 
 
-class Rollout(NamedTuple):
-    """A reconstructed or generated video: its frames in [0, 1], its background and its objects."""
-
-    frames: Float[Tensor, "B T 3 H W"]
-    background: Float[Tensor, "B T 3 H W"]
-    tracks: Tracks
-
-
 TrackingState = tuple[SceneState, EncoderMemory]
 """State of tracking between frames: the object slots and the memory of the image encoder."""
-
-
-def gather_rollout(frames: Sequence[tuple[Float[Tensor, "B 3 H W"], Tensor | None, Sighting]]) -> Rollout:
-    """Stack frames, each with its background (None: black) and its objects, and warn if slots ran out."""
-    images, backgrounds, sightings = (list(column) for column in zip(*frames, strict=True))
-    warn_of_full_slots(sightings)
-    return Rollout(
-        torch.stack(images, 1).clamp(0, 1),
-        torch.stack([torch.zeros_like(images[0]) if one is None else one for one in backgrounds], 1),
-        gather_tracks(sightings, (images[0].shape[-2], images[0].shape[-1])),
-    )
 
 
 class SCALOR(World, Tracker):

@@ -1,9 +1,10 @@
-"""Conversion of object slots to `Tracks`: the tight box, id and visible mask of every live object in a frame.
+"""Conversion of object slots to `Tracks`, and of frames to a `Rollout`: box, id and visible mask of every live object.
 
 Letters: B clips, K slots, H by W pixels, P glimpse side.
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from scalor.model.geometry import tight_box
 from scalor.model.glimpses import Sprite
 from scalor.model.rendering import RenderInput, render_input
 from scalor.model.state import SceneState
+from scalor.nn.interface import Rollout
 from scalor.tracks import Tracks
 
 
@@ -101,4 +103,15 @@ def gather_tracks(sightings: list[Sighting], size: tuple[int, int], first_frame:
         size=size,
         masks=column(masks) if masks else None,
         dropped=int(torch.stack([s.turned_away for s in sightings]).sum()),
+    )
+
+
+def gather_rollout(frames: Sequence[tuple[Float[Tensor, "B 3 H W"], Tensor | None, Sighting]]) -> Rollout:
+    """Stack frames, each with its background (None: black) and its objects, and warn if slots ran out."""
+    images, backgrounds, sightings = (list(column) for column in zip(*frames, strict=True))
+    warn_of_full_slots(sightings)
+    return Rollout(
+        torch.stack(images, 1).clamp(0, 1),
+        torch.stack([torch.zeros_like(images[0]) if one is None else one for one in backgrounds], 1),
+        gather_tracks(sightings, (images[0].shape[-2], images[0].shape[-1])),
     )

@@ -1,1 +1,1 @@
-"""Parts shared by all systems: distributions, gradient clipping, tensor records, schedules, compiling, interface."""
+"""Parts shared by all systems: distributions, gradient clipping, records of tensors, ranks, the interface."""

@@ -67,18 +67,17 @@ class Film(Protocol):
         ...
 
 
-class TrackedFilm(Film, Protocol):
-    """A reconstructed or generated video, and the objects in it."""
+class Rollout(NamedTuple):
+    """A reconstructed or generated video: its frames in [0, 1], its background and its objects."""
 
-    @property
-    def tracks(self) -> Tracks:
-        """The objects in the frames."""
-        ...
+    frames: Float[Tensor, "B T 3 H W"]
+    background: Float[Tensor, "B T 3 H W"]
+    tracks: Tracks
 
 
 @dataclass
 class TrackerMemory:
-    """What a model remembers between two frames of a stream, to save it and to go on from it."""
+    """What a model remembers between two frames of a stream, to save and to restore it."""
 
     state: Any = None
     """A record of tensors, valid until the next frame; None before the first frame."""
@@ -149,13 +148,13 @@ class Tracker(Model):
     """Base class of systems that represent and track objects."""
 
     @abstractmethod
-    def reconstruct(self, frames: object) -> TrackedFilm:
+    def reconstruct(self, frames: object) -> Rollout:
         """Return the reconstruction of the frames, with its objects."""
 
     @abstractmethod
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> TrackedFilm:
+    ) -> Rollout:
         """Reconstruct the first frames and generate the following ones, with their objects (see `Model.generate`)."""
 
     @abstractmethod

@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 2 -m scalor train shapes-tiny
 
 Each rank has its own part of every batch. All ranks have the same weights, because gradients are averaged before each
-update. Without torchrun there is one rank, and nothing here does anything. Ranks on GPUs talk through NCCL, on CPUs
-through gloo.
+update. Without torchrun there is one rank, and these functions have no effect. Ranks on GPUs communicate by NCCL, on
+CPUs by gloo.
 """
 
 import os
@@ -47,7 +47,7 @@ def rank() -> int:
 
 
 def is_first() -> bool:
-    """Return whether this rank is the one that writes files and speaks."""
+    """Return whether this is the rank that writes files and prints."""
     return rank() == 0
 
 
@@ -59,7 +59,7 @@ def sum_over_ranks(values: Tensor) -> Tensor:
 
 
 def wait_for_all() -> None:
-    """Wait until all ranks have come to this point."""
+    """Wait until all ranks have called this function."""
     if count() > 1:
         distributed.barrier()
 

@@ -24,7 +24,6 @@ from jaxtyping import Bool, Int, Integer
 
 from scalor.errors import without_extra
 from scalor.files import open_at, saved_position
-from scalor.outputs import mask_files
 from scalor.outputs.tables import TrackedFrame, extent
 
 FIRST_CHARACTER = 48
@@ -137,13 +136,13 @@ class CocoFile:
                 "area": int(mask.sum()),
                 "iscrowd": 0,
                 "score": round(float(tracks.confidence[row]), 4),
-                "segmentation": {"size": [height, width], "counts": mask_files.encode(mask)},
+                "segmentation": {"size": [height, width], "counts": encode(mask)},
             }
             self._file.write(_item(self.annotations, annotation))
             self.annotations += 1
 
     def save(self) -> dict[str, Any]:
-        """Write everything to the disk; return what the constructor needs to go on from here."""
+        """Write everything to the disk; return what the constructor needs to resume here."""
         places = saved_position(self._file), saved_position(self._images)
         return {"images": self.images, "annotations": self.annotations, "places": places}
 
@@ -200,7 +199,7 @@ class LabelTiff:
         return self
 
     def save(self) -> list[int]:
-        """Write all pages to the disk; return what the constructor needs to go on from here."""
+        """Write all pages to the disk; return what the constructor needs to resume here."""
         with open(self.path, "rb") as file:
             self._writer.filehandle.flush()
             return [self.pages, saved_position(file)]

@@ -103,7 +103,7 @@ class ResultFolder:
     inputs : iterable of str or Path, optional
         Files, folders or patterns of images that the run reads; results never replace them.
     resume : Resumption, optional
-        How to go on with a run that was stopped. By default, a stopped run leaves nothing.
+        How to resume a stopped run. By default, a stopped run leaves nothing.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class ResultFolder:
         return self._frames
 
     def save(self, state: object) -> None:
-        """Save everything so far, so that a run that is stopped from now on can go on from here.
+        """Save a snapshot of everything so far, from which a stopped run can be resumed.
 
         It is possible every `segments.SEGMENT` frames, when the films are at the end of a segment.
 

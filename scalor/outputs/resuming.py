@@ -1,4 +1,4 @@
-"""Going on with a stopped run: what the runs must have in common, and the snapshot in the hidden folder."""
+"""Resuming a stopped run: what both runs must have in common, and the snapshot in the hidden folder."""
 
 import shutil
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ SNAPSHOT = "snapshot"
 
 @dataclass(frozen=True)
 class Resumption:
-    """How a run goes on with one that was stopped."""
+    """Whether and how a run resumes one that was stopped."""
 
     key: Mapping[str, str]
     """What both runs must have in common: the video, the weights, every option, the code."""
     classes: tuple[type, ...]
     """Classes of the caller's state."""
     restart: bool = False
-    """Whether to begin again in any case."""
+    """Whether to start from the first frame in any case."""
     replace_unfinished: bool = False
-    """Whether to begin again, without a word, if the run that was stopped had other options."""
+    """Whether to start from the first frame, without an error, if the stopped run had other options."""
 
     def prepare(self, folder: Path) -> None:
-        """Delete an unfinished run in a folder if it shall not be gone on with.
+        """Delete an unfinished run in a folder if it is not to be resumed.
 
-        Raise InputError if it had other options and nobody said that it may be deleted.
+        Raise InputError if it had other options and `replace_unfinished` is false.
         """
         partial = folder / PARTIAL
         before = read_key(partial / SNAPSHOT)
@@ -46,6 +46,6 @@ class Resumption:
                 shutil.rmtree(partial, ignore_errors=True)
         elif differ:
             raise InputError(
-                f"{folder} holds a run that was stopped and that had another {' and another '.join(differ)}: repeat "
-                "that command to go on with it, choose another folder with --out, or give --restart to begin again."
+                f"{folder} holds a stopped run that had another {' and another '.join(differ)}: repeat that command to "
+                "resume it, choose another folder with --out, or start from the first frame with --restart."
             )

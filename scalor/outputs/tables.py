@@ -104,7 +104,7 @@ class TrackTables:
         return self
 
     def save(self) -> list[int]:
-        """Write all rows to the disk; return what the constructor needs to go on from here."""
+        """Write all rows to the disk; return what the constructor needs to resume here."""
         return [saved_position(file) for file in self._files]
 
     def add(self, frame: TrackedFrame) -> None:
@@ -136,14 +136,14 @@ class ParquetTable:
         return self
 
     def add(self, frame: TrackedFrame) -> None:
-        """Append a frame. A parquet file cannot be gone on with, so the rows wait in a plain file until the end."""
+        """Append a frame. A parquet file cannot be appended to later, so rows wait in a plain file until the end."""
         rows = np.empty(len(frame.tracks), self._row)
         for name in COLUMNS:
             rows[name] = frame.columns[name]
         self._file.buffer.write(rows.tobytes())
 
     def save(self) -> int:
-        """Write all rows to the disk; return what the constructor needs to go on from here."""
+        """Write all rows to the disk; return what the constructor needs to resume here."""
         return saved_position(self._file)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:

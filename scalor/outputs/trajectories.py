@@ -63,7 +63,7 @@ class ObjectPaths:
                 os.truncate(spill, self._spilled * self._block.nbytes)
 
     def save(self) -> dict[str, Any]:
-        """Return what the constructor needs to go on from here."""
+        """Return what the constructor needs to resume here."""
         if self._spilled:
             with open(self.spill, "ab") as file:
                 saved_position(file)

@@ -54,7 +54,7 @@ MIN_TEXTURE, MIN_TEXTURE_CORRELATION = 3.0, 0.6
 """Smallest standard deviation of the background's texture, in standard deviations of the noise, and smallest
 correlation of a shadow with it."""
 MIN_NEIGHBOUR_SHARE = 0.45
-"""Share of foreground in the 3 x 3 pixels around a pixel, above which the pixel is foreground."""
+"""Share of foreground in the pixels around a pixel, above which the pixel is foreground."""
 SPECK_SHARE = 0.08
 """Foreground smaller than this share of an object's height or width is removed."""
 GAP_SHARES = (0.15, 0.1)
@@ -196,7 +196,7 @@ def close(inside: Bool[np.ndarray, "H W"], size: tuple[float, float]) -> Bool[np
     share = inside.astype(np.float32)
     for axis, side in enumerate(size):
         share = ndimage.uniform_filter1d(share, round(SPECK_SHARE * side) | 1, axis)
-    closed = (share > 0.45).astype(np.uint8)
+    closed = (share > MIN_NEIGHBOUR_SHARE).astype(np.uint8)
     for grow in (ndimage.maximum_filter1d, ndimage.minimum_filter1d):
         for axis, (side, gap) in enumerate(zip(size, GAP_SHARES, strict=True)):
             closed = grow(closed, round(gap * side) | 1, axis)

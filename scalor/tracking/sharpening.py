@@ -69,7 +69,7 @@ class Sharpener:
         picture
             The full image.
         background
-            The background in the lighting of this image, as large as `still` (`Background.at`). None for the usual
+            The background in the lighting of this image, as large as `still` (`StillBackground.at`). None for the usual
             lighting.
         """
         if len(tracks) == 0:

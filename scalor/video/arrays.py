@@ -52,9 +52,7 @@ def open_values(values: ArrayLike, fps: float) -> IndexedSource:
     try:
         array = np.asarray(on_host)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise InputError(
-            f"the video is a {type(values).__name__} that is no array: give a path or an array."
-        ) from error
+        raise InputError(f"the video is a {type(values).__name__}: give a path or an array.") from error
     return _source("the array", array.shape, array.dtype, lambda: nullcontext(array.__getitem__), fps)
 
 

@@ -1,7 +1,7 @@
 """Whether a video file is complete, as far as its own structure tells, without decoding it.
 
-Most formats say how long the file or its parts are. Decoders play what is left of a file that was cut, without a word.
-Live streams, such as .ts, say nothing of the kind.
+Most formats store the length of the file or of its parts. Decoders play the rest of a truncated file without an error.
+Formats of live streams, such as .ts, store no length.
 """
 
 import os

@@ -87,7 +87,7 @@ class VideoWriter:
 
     def __enter__(self) -> Self:
         try:
-            import av  # noqa: F401 (a missing package is told before any work is done)
+            import av  # noqa: F401 (so that a missing package raises before any work is done)
         except ImportError as error:
             raise without_extra("writing .mp4", "av") from error
         self._temporary = self._stack.enter_context(replacing(self.path))

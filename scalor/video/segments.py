@@ -75,7 +75,7 @@ class SegmentedFilm:
         self.complete, self._frames = self.complete + 1, 0
 
     def save(self) -> int:
-        """Write the last segment to the disk; return the number of complete segments, to go on from here.
+        """Write the last segment to the disk; return the number of complete segments, to resume here.
 
         Call it at the end of a segment only.
         """

@@ -14,13 +14,13 @@ class VideoStretch(Video):
     """
 
     def __init__(self, video: Video, begins: float, stops: float | None) -> None:
-        super().__init__(video._source, video.selection)
+        super().__init__(video.source, video.selection)
         self.begins, self.stops = begins, video.selection.end if stops is None else stops
 
     @property
     def frames(self) -> int | None:
         """Approximate number of frames."""
-        count = self._source.count
+        count = self.source.count
         part = replace(self.selection, start=self.begins, end=self.stops)
         return None if count is None else max(1, len(part.numbers(count, self.fps)))
 
@@ -30,6 +30,6 @@ class VideoStretch(Video):
         if head is None:
             return
         part = replace(self.selection, start=self.begins, end=self.stops, stride=1)
-        for frame in self._source.frames(part):
+        for frame in self.source.frames(part):
             if (frame.index - head.index) % self.selection.stride == 0:
                 yield frame

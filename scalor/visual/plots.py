@@ -1,7 +1,6 @@
 """Line plots in rows of panels; a name has the same colour in every panel.
 
-This is the only module that imports matplotlib. Figures are made without its global state, so no window is opened and
-no figure stays in memory.
+Figures are made without matplotlib's global state, so no window is opened and no figure stays in memory.
 """
 
 from collections.abc import Sequence

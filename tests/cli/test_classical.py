@@ -52,11 +52,11 @@ def test_a_classical_tracker_is_evaluated_on_the_scenes_of_a_preset(say: Say) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["track", "VIDEO", "--weights", "classical-colour"], ["must be told how large", "--object-size 9x9"]),
+        (["track", "VIDEO", "--weights", "classical-colour"], ["needs the size of the objects", "--object-size 9x9"]),
         ([*TRACK, "VIDEO", "--weights", "classical-color"], ["'classical-color'", "classical-colour"]),
         ([*TRACK, "VIDEO", "--weights", "classical-colour", "--masks"], ["it has no masks", "leave --masks out"]),
         ([*TRACK, "VIDEO", "--weights", "classical-colour", "--slots", "4"], ["leave --slots out"]),
-        ([*TRACK, "VIDEO", "--weights", "classical-motion", "--raw"], ["no model", "leave --raw out"]),
+        ([*TRACK, "VIDEO", "--weights", "classical-motion", "--raw"], ["no post-processing", "leave --raw out"]),
         (["track", "VIDEO", "--object-size", "9"], ["'9'", "for example 9x9"]),
         (["track", "VIDEO", "--object-size", "0x9"], ["'0x9'", "for example 9x9"]),
         (["evaluate", "classical-colour"], ["no test scenes of its own", "--preset shapes-md"]),

@@ -110,8 +110,8 @@ def test_minutes_become_steps_and_words_that_do_not_fit_are_refused(
     document = say("fit", film, "--out", "mine", "--minutes", "0.01", "--train.batch", "2", "--device", "cpu", "--json")
     assert document.document["step"] == 4  # the fewest, as so little time leaves none
     assert "--scale is 0.5" in say("fit", film, "--out", "b", "--scale", "0.5").complaint
-    assert "with --scratch say --steps" in say("fit", film, "--out", "c", "--scratch", "--minutes", "3").complaint
-    assert "refine universal weights" in say("fit", film, "--out", "d", "--weights", "shapes-md").complaint
+    assert "give --steps instead" in say("fit", film, "--out", "c", "--scratch", "--minutes", "3").complaint
+    assert "give universal weights" in say("fit", film, "--out", "d", "--weights", "shapes-md").complaint
 
 
 def test_a_video_is_fitted_and_then_tracked_with_what_came_of_it(say: Say, film: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_fit_that_goes_on_takes_no_other_settings(say: Say, film: Path) -> Non
     given = "--steps 12", "--object-size 9x9", "--end 2", "--start 0", "--fps 25", "--model.sigma 0.1"
     for words in map(str.split, given):
         assert f"{words[0]} is given with --resume" in say("fit", film, "--out", "mine", "--resume", *words).complaint
-    assert "folder other holds no run to go on with" in say("fit", film, "--out", "other", "--resume").complaint
+    assert "folder other holds no run to resume" in say("fit", film, "--out", "other", "--resume").complaint
     assert not Path("other").exists()
 
 

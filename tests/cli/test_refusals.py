@@ -408,7 +408,7 @@ def test_pipes_and_devices_are_not_waited_for(refused: Callable[[Case], None], t
         ["track", "pipe"],
         ["score", "/dev/zero", "--truth", "/dev/zero"],
     ):
-        refused((words, ["is no file"]))
+        refused((words, ["is not a file"]))
 
 
 @pytest.mark.parametrize("text", ["1,1,1e308,1e308,1e308,1e308,1", "1e300,1,1,1,2,2,1", "1,1e13,1,1,2,2,1"])

@@ -62,7 +62,7 @@ def test_a_stop_says_how_to_go_on(say: Say, monkeypatch: pytest.MonkeyPatch) -> 
         patch.setattr(TrainingStep, "__call__", stopped)
         spoken = say(*words)
     assert (spoken.code, spoken.out) == (128 + signal.SIGTERM, "")
-    assert spoken.err.endswith("stopped; go on with the same command\n")
+    assert spoken.err.endswith("stopped; repeat the command to resume\n")
     assert say(*words).code == 0
 
 

@@ -81,12 +81,12 @@ def test_a_stopped_run_says_that_it_can_be_gone_on_with(
         when(patch, stop)
         stopped = say(*words)
     assert stopped.code == 130
-    assert stopped.err.endswith("tracked holds no half-written file. The same command goes on from here.\n")
+    assert stopped.err.endswith("tracked holds no half-written file. Repeat the command to resume.\n")
     begun: list[int] = []
     when(monkeypatch, begun.append)
     assert say(*words, "--stride", 2).complaint == (
-        "tracked holds a run that was stopped and that had another stride: repeat that command to go on with it, "
-        "choose another folder with --out, or give --restart to begin again."
+        "tracked holds a stopped run that had another stride: repeat that command to resume it, choose another folder "
+        "with --out, or start from the first frame with --restart."
     )
     np.save("walkers.npy", np.load("walkers.npy")[::-1])
     assert "another video: repeat" in say(*words).complaint

@@ -77,7 +77,7 @@ def test_what_is_complete_is_kept_when_a_run_is_stopped(
         patch.setattr(ResultFolder, "add", stop)
         stopped = say(*words)
     assert stopped.code == 143
-    assert "The same command goes on from here" in stopped.err
+    assert "Repeat the command to resume." in stopped.err
     assert len(tracked) == 2
     assert len(list(Path("parts", FOLDER).glob("*.stretch"))) == 2
     assert say(*words).code == 0

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from scalor.model.scalor import Rollout
 from scalor.nn.distributions import Mode
+from scalor.nn.interface import Rollout
 
 from .worlds import VARIANTS, assert_same_tracks, each, per_frame, squares, tiny_model
 

@@ -87,7 +87,7 @@ def test_a_video_that_is_none_of_this_machine_is_not_opened(folder: Path, video:
     facts(folder, video=video)
     edited = EditedFolder(folder)
     edited.do(Name(1, "x"))
-    with pytest.raises(InputError, match=r"does not exist|is no file|matches no file"):
+    with pytest.raises(InputError, match=r"does not exist|is not a file|matches no file"):
         edited.write(films=True)
 
 

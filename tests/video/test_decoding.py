@@ -141,7 +141,7 @@ def test_a_list_of_files_is_no_video(mark: str, tmp_path: Path) -> None:
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.mp4")
-    with pytest.raises(InputError, match=r"a\.mp4 is no file: give a video file"):
+    with pytest.raises(InputError, match=r"a\.mp4 is not a file: give a video file"):
         open_video(tmp_path / "a.mp4")
 
 

@@ -101,7 +101,7 @@ class Objective(TimeStep):
             Whether gradients stop between frames.
         clip_object
             Limit of an object's gradient from later frames, in multiples of the geometric mean; 0: no limit.
-        follow
+        infer
             Compiled version of `SQAIR.infer` to use instead of it.
         """
         infer = infer or self.infer

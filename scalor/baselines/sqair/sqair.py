@@ -14,9 +14,9 @@ from scalor.errors import InputError, require
 from scalor.kernels import paste
 from scalor.model.compiled import follow_frames
 from scalor.model.geometry import tight_box
-from scalor.model.scalor import Rollout
 from scalor.model.sighting import Sighting, gather_tracks
 from scalor.nn.distributions import Estimator, Mode, Noise
+from scalor.nn.interface import Rollout
 from scalor.tracks import Tracks
 
 SHOWN = 0.1

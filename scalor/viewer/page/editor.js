@@ -3,22 +3,29 @@
 /** @typedef {{x: number, y: number}} Point */
 /** @typedef {{hint: string, enough: number, drag?: boolean, done: (points: Point[]) => void}} Tool a drawing on the picture */
 
-const BUTTONS = [
-  ["swap", "swap", "exchange two ids from this frame on (s)"],
-  ["merge", "merge", "join two tracks (g)"],
-  ["split", "split", "a new id from this frame on (x)"],
-  ["delete", "delete", "delete the track (delete)"],
-  ["name", "name", "name the track (r)"],
-  ["add", "add box", "draw a missing box (a)"],
-  ["undo", "undo", "take back the last edit (control z)"],
-  ["redo", "redo", "repeat the edit taken back (control y)"],
-  ["crossing", "next crossing", "go to the next place where two tracks are near (c)"],
-  ["doubt", "next doubtful place", "go to the next place where a track may be wrong (u)"],
-  ["zone", "zone", "draw a zone for scalor measure"],
-  ["line", "line", "draw a counting line for scalor measure"],
-  ["scale", "known length", "click two points a known length apart"],
-  ["erase", "erase drawing", "erase a zone or line by its name"],
-];
+/** Groups of buttons: name, text, title. */
+const GROUPS = {
+  edit: [
+    ["swap", "swap", "exchange two ids from this frame on (s)"],
+    ["merge", "merge", "join two tracks (g)"],
+    ["split", "split", "a new id from this frame on (x)"],
+    ["delete", "delete", "delete the track (delete)"],
+    ["name", "name", "name the track (r)"],
+    ["add", "add box", "draw a missing box (a)"],
+    ["undo", "undo", "take back the last edit (control z)"],
+    ["redo", "redo", "repeat the edit taken back (control y)"],
+  ],
+  check: [
+    ["crossing", "next crossing", "go to the next place where two tracks are near (c)"],
+    ["doubt", "next doubtful place", "go to the next place where a track may be wrong (u)"],
+  ],
+  measure: [
+    ["zone", "zone", "draw a zone for scalor measure"],
+    ["line", "line", "draw a counting line for scalor measure"],
+    ["scale", "known length", "click two points a known length apart"],
+    ["erase", "erase drawing", "erase a zone or line by its name"],
+  ],
+};
 
 /** @type {Record<string, string>} */
 const KEYS = { s: "swap", g: "merge", x: "split", Delete: "delete", r: "name", a: "add", c: "crossing", u: "doubt" };
@@ -43,23 +50,35 @@ export class Editor {
     window.addEventListener("beforeunload", (event) => {
       if (this.unsaved) event.preventDefault();
     });
-    this.help = BUTTONS.map(([, , title]) => /^(.*) \((.*)\)$/.exec(title)).flatMap((found) => (found ? [[found[2], found[1]]] : []));
+    const buttons = Object.values(GROUPS).flat();
+    this.help = buttons.map(([, , title]) => /^(.*) \((.*)\)$/.exec(title)).flatMap((found) => (found ? [[found[2], found[1]]] : []));
   }
 
   open() {
     this.root.hidden = false;
-    this.root.setAttribute("role", "toolbar");
+    this.root.setAttribute("role", "group");
     this.root.setAttribute("aria-label", "Edits");
-    for (const [name, text, title] of BUTTONS) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dataset.edit = name;
-      button.textContent = text;
-      button.title = title;
-      button.addEventListener("click", () => this.act(name));
-      this.root.append(button);
+    for (const [group, buttons] of Object.entries(GROUPS)) {
+      const part = document.createElement("span");
+      part.className = "group";
+      part.setAttribute("role", "group");
+      part.setAttribute("aria-label", group);
+      const caption = document.createElement("span");
+      caption.className = "quiet";
+      caption.textContent = group;
+      part.append(caption);
+      for (const [name, text, title] of buttons) {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.dataset.edit = name;
+        button.textContent = text;
+        button.title = title;
+        button.addEventListener("click", () => this.act(name));
+        part.append(button);
+      }
+      this.root.append(part);
     }
-    this.status = document.createElement("span");
+    this.status = document.createElement("p");
     this.status.className = "quiet";
     this.status.setAttribute("role", "status");
     this.root.append(this.status);
@@ -272,11 +291,13 @@ export class Editor {
     Object.assign(this.page.store.index, saved);
     this.tell(text);
     this.state();
+    this.page.table.update();
     this.page.draw();
   }
 
   /** Ask for a text; null if nothing is wanted. @param {string} label @param {string} value @returns {Promise<string | null>} */
-  ask(label, value) {
+  async ask(label, value) {
+    await new Promise(requestAnimationFrame); // a press on the picture takes the focus first
     const dialog = this.page.part(".ask");
     const input = dialog.querySelector("input");
     dialog.querySelector("label span").textContent = label;
@@ -298,6 +319,7 @@ export class Editor {
     const named = (/** @type {string} */ name, /** @type {number} */ x, /** @type {number} */ y) => {
       context.fillStyle = "#fff";
       context.strokeStyle = "#101418";
+      context.textBaseline = "top";
       context.lineWidth = 3 * thick;
       context.strokeText(name, x, y);
       context.fillText(name, x, y);
@@ -314,7 +336,7 @@ export class Editor {
       context.strokeStyle = "#fff";
       context.stroke();
       const [x, y] = zone.circle || zone.rectangle || zone.polygon[0];
-      named(zone.name, x, y);
+      named(zone.name, x + 4 * thick, y + 4 * thick);
     }
     for (const line of index.lines || []) {
       context.beginPath();
