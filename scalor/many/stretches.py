@@ -36,7 +36,7 @@ from scalor.video.sources import Selection
 from scalor.video.stretch import VideoStretch
 
 SHARED = 120
-"""Tracked frames that neighbouring stretches share, half of them on each side of the seam."""
+"""StretchTracks frames that neighbouring stretches share, half of them on each side of the seam."""
 FOLDER = ".stretches"
 """Folder inside the result folder for the stretches. It is deleted at the end."""
 CHOICE = ("weights", "object_size", "slots", "masks", "raw", "device")
@@ -44,7 +44,7 @@ PART = ("region", "start", "end")
 
 
 @dataclass(frozen=True)
-class Tracked:
+class StretchTracks:
     """The tracks of a stretch."""
 
     frame: Int[np.ndarray, " T"]
@@ -167,7 +167,7 @@ def track_stretch(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str
         rows.append(replace(step.in_view, masks=None).at(step.frame.index, step.frame.seconds))
         tell(len(frames), part.frames)
     tracks = join_tracks(rows)
-    kept = Tracked(np.array(frames), np.array(dropped), tracks, masks if choice.masks else None)
+    kept = StretchTracks(np.array(frames), np.array(dropped), tracks, masks if choice.masks else None)
     write_snapshot(file_of(job, out), {"stretch": job.name}, kept)
     return {"frames": len(frames), "objects": len(np.unique(tracks.id)), "rows": len(tracks)}
 
@@ -189,8 +189,8 @@ class Rejoining:
 
     def __call__(self, tracker: Streaming, view: VideoView, masks: bool, raw: bool) -> "JoinedSteps":
         """Return the steps of the whole video."""
-        parts: list[Tracked] = [
-            read_snapshot(path, [Tracked, Tracks]) for path in sorted(self.folder.glob("*.stretch"))
+        parts: list[StretchTracks] = [
+            read_snapshot(path, [StretchTracks, Tracks]) for path in sorted(self.folder.glob("*.stretch"))
         ]
         return JoinedSteps(
             tracker, view, parts, join_stretches([part.tracks for part in parts], self.seams), self.seams
@@ -201,7 +201,7 @@ class JoinedSteps:
     """The frames of a video with the tracks of its stretches: what `TrackingPass` yields, without its model."""
 
     def __init__(
-        self, tracker: Streaming, view: VideoView, parts: list[Tracked], joined: Joined, seams: tuple[float, ...]
+        self, tracker: Streaming, view: VideoView, parts: list[StretchTracks], joined: Joined, seams: tuple[float, ...]
     ) -> None:
         self.view, self.parts, self.joined = view, parts, joined
         self.seams = seams
