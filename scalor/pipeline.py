@@ -153,7 +153,7 @@ def track_to_folder(
     facts: Mapping[str, object] | None = None,
     restart: bool = False,
     replace_unfinished: bool = False,
-    tell: Callable[[int, int | None], None] | None = None,
+    on_frame: Callable[[int, int | None], None] | None = None,
 ) -> TrackedVideo:
     """Track a video and write all result files, in memory that does not grow with its length.
 
@@ -171,7 +171,7 @@ def track_to_folder(
         Start from the first frame, even if a stopped run could be resumed.
     replace_unfinished : bool, default False
         Start from the first frame if a stopped run had other options. By default, that is an InputError.
-    tell : callable, optional
+    on_frame : callable, optional
         Receives, after each frame, the number of frames so far and, if it is known, the number of all.
 
     Returns
@@ -209,7 +209,7 @@ def track_to_folder(
         view = look_at(opened, object_size, camera_may_move=choice.still)
         tracker = choice.load(view)
         begun, before = time.monotonic(), results.frames
-        results.health = track_video(tracker, view, results, quiet, raw, tell)
+        results.health = track_video(tracker, view, results, quiet, raw, on_frame)
         seconds = time.monotonic() - begun
     return TrackedVideo(results.summary, view, results.health, seconds, before)
 
@@ -230,7 +230,7 @@ def track_video(
     results: ResultFolder,
     quiet: bool = False,
     raw: bool = False,
-    tell: Callable[[int, int | None], None] | None = None,
+    on_frame: Callable[[int, int | None], None] | None = None,
 ) -> Health | None:
     """Track every frame of a video and write each frame to the results as soon as it is tracked.
 
@@ -252,8 +252,8 @@ def track_video(
             if monitor is not None and step.foreground is not None:
                 monitor.step(frame.index, step.foreground, step.in_view, step.brighter, step.in_view.dropped)
             bar.update()
-            if tell is not None:
-                tell(results.frames, view.video.frames)
+            if on_frame is not None:
+                on_frame(results.frames, view.video.frames)
             if results.resume is not None and results.frames % segments.SEGMENT == 0:
                 state = tracking.save()
                 if state is not None:

@@ -87,7 +87,13 @@ def tracked(job: VideoJob, out: Path, tell: Tell | None, again: bool) -> dict[st
     while True:
         try:
             found = track_to_folder(
-                job.video, folder, quiet=True, restart=again, replace_unfinished=True, tell=now_and_then, **job.options
+                job.video,
+                folder,
+                quiet=True,
+                restart=again,
+                replace_unfinished=True,
+                on_frame=now_and_then,
+                **job.options,
             )
             break
         except FolderBusy:
