@@ -80,6 +80,10 @@ class Prediction:
         """Return a picture of the last observed and first generated frames.
 
         Its rows are the ground truth (if the video is long enough), the rendering, the background and the masks.
+
+        Examples
+        --------
+        >>> picture = scalor.predict("ants.mp4").strip()
         """
         return draw_strip(self._parts)
 
@@ -92,6 +96,10 @@ class Prediction:
             The folder. It is created if necessary.
         facts : mapping, optional
             Origin of the results, for the report. Default: video, weights, command, commit and date.
+
+        Examples
+        --------
+        >>> scalor.predict("ants.mp4", seconds=2).save("predicted")
         """
         parts = self._parts
         last = self.frames[self.observed - 1]

@@ -141,11 +141,22 @@ class Tracks:
         return replace(self, frame=np.full(many, frame), seconds=np.full(many, float(seconds)))
 
     def of_clip(self, clip: int) -> "Tracks":
-        """Return the rows of one clip of a batch."""
+        """Return the rows of one clip of a batch.
+
+        Examples
+        --------
+        >>> tracks.of_clip(0).to_csv("first.csv")
+        """
         return self.select(self.clip == clip)
 
     def by_frame(self) -> Iterator[tuple[int, "Tracks"]]:
-        """Yield the number of each frame that shows an object, and its rows, in the order of time."""
+        """Yield the number of each frame that shows an object, and its rows, in the order of time.
+
+        Examples
+        --------
+        >>> for frame, objects in tracks.by_frame():
+        ...     print(frame, "shows", len(objects), "objects")
+        """
         return self._groups("by_frame", self.frame)
 
     def by_track(self) -> Iterator[tuple[int, "Tracks"]]:
