@@ -1,21 +1,24 @@
-"""Commands killed at random moments (SIGKILL), and what is then in their folders."""
+"""Commands killed at random moments, and what is then in their folders.
+
+The moments are of processor time, so that a busy machine does not move them. The kernel ends a process whose timer of
+processor time has run out as it does by SIGKILL: nothing of the process runs any more.
+"""
 
 import hashlib
 import json
 import os
+import resource
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.torture.campaign import Campaign, Finding, Try, contents
-from benchmarks.torture.commands import command, forked
+from benchmarks.torture.commands import LIMIT_S, command, forked
 from benchmarks.torture.models import TINY
 from benchmarks.torture.outcomes import Ended, Outcome, judge
 from benchmarks.torture.videos import pictures
@@ -26,7 +29,7 @@ MOST_KILLS = 3
 
 @dataclass(frozen=True)
 class Work:
-    """A command, how long it takes, and what it leaves if nothing disturbs it."""
+    """A command, its processor time, and what it leaves if nothing disturbs it."""
 
     words: list[str]
     seconds: float
@@ -41,31 +44,35 @@ def measured(words: list[str], folder: Path, out: str) -> Work:
     copy = Path(tempfile.mkdtemp(dir=folder.parent)) / folder.name
     shutil.copytree(folder, copy)
     before = contents(copy / out)
-    start = time.monotonic()
+    start = children_time()
     ended = command(words, copy)
-    seconds = time.monotonic() - start
+    seconds = children_time() - start
     assert ended.code == 0, ended
     return Work(words, seconds, folder, before, contents(copy / out))
 
 
-def killed(words: Sequence[str], folder: Path, seconds: float, which: int = signal.SIGKILL) -> Ended | None:
-    """Run a command and send it a signal after a time. Return how it ended, or None if it was killed."""
+def children_time() -> float:
+    """Return the processor time of all children that ended, s."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def killed(words: Sequence[str], folder: Path, seconds: float, stop: int | None = None) -> Ended | None:
+    """Run a command and kill it after some processor time, or send it a signal then that asks it to stop.
+
+    Return how it ended, or None if it was killed.
+    """
 
     def work() -> int:
         from scalor.cli.main import main
 
-        timer = os.fork()
-        if timer == 0:
-            time.sleep(seconds)
-            with suppress(ProcessLookupError):
-                os.kill(os.getppid(), which)
-            os._exit(0)
-        code = main(list(words))
-        os.kill(timer, signal.SIGKILL)
-        return code
+        if stop is not None:
+            signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), stop))
+        signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-6))
+        return main(list(words))
 
-    ended = forked(work, folder, 60, {})
-    return None if ended.code == -signal.SIGKILL else ended
+    ended = forked(work, folder, LIMIT_S, {})
+    return None if ended.code == -signal.SIGPROF else ended
 
 
 def prepare_training(folder: Path) -> Work:
