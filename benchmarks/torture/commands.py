@@ -142,7 +142,8 @@ def become(work: Callable[[], int], folder: Path, out: int, err: int, limits: Ma
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (out, 1), (err, 2)):
             os.dup2(source, target)
-        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", 1)
+        sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+        sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace")  # as Python opens it
         for which, most in limits.items():
             resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
         for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
