@@ -5,8 +5,10 @@ left, top, width, height, confidence and any further columns; frames count from 
 `scalor track` and the output of `Tracks.to_csv`; their frames count from 0.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -64,6 +66,20 @@ class GateResult:
     clear: ClearCounts
     identity: IdentityCounts
     hota: HotaCounts
+
+    def __add__(self, other: "GateResult") -> "GateResult":
+        return GateResult(self.clear + other.clear, self.identity + other.identity, self.hota + other.hota)
+
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """Return the counts for JSON, from which scores of several videos together follow."""
+        hota = {name: value.tolist() for name, value in vars(self.hota).items()}
+        return {"clear": asdict(self.clear), "identity": asdict(self.identity), "hota": hota}
+
+    @staticmethod
+    def of_counts(counts: Mapping[str, Mapping[str, Any]]) -> "GateResult":
+        """Return the scores of counts as `counts` returns them."""
+        hota = HotaCounts(**{name: np.array(value) for name, value in counts["hota"].items()})
+        return GateResult(ClearCounts(**counts["clear"]), IdentityCounts(**counts["identity"]), hota)
 
     def to_dict(self) -> dict[str, float]:
         """Return the scores as a dictionary for JSON."""

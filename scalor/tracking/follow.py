@@ -70,6 +70,20 @@ class Step(NamedTuple):
     """Change of brightness since the previous frame, as a share of full brightness. None if unknown."""
 
 
+class Steps(Protocol):
+    """The tracked frames of a video, in order, with a state that can be saved after each and gone on from."""
+
+    def __iter__(self) -> Iterator[Step]: ...
+
+    def save(self) -> dict[str, Any] | None:
+        """Return the state after the last step; None if it is no state to go on from."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that `save` returned."""
+        ...
+
+
 def monitor_for(tracker: Streaming, view: VideoView) -> HealthMonitor | None:
     """Return a health monitor for a run, or None without a background to compare with."""
     if view.background is None:
