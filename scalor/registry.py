@@ -117,7 +117,7 @@ def register_scenes(kind: str) -> Callable[[T], T]:
     ...     def __init__(self, config, seed, split, device): ...
     ...     def clips(self, index, length): ...
     """
-    if kind in SceneKinds("shapes", "mnist", "composed", "replay", "station", "footage"):
+    if kind in SceneKinds("shapes", "mnist", "balls", "composed", "replay", "station", "footage", "video"):
         raise InputError(f"kind is {kind!r}: there are scenes of that kind already; choose another.")
 
     def register(scenes: T) -> T:

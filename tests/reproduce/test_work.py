@@ -120,9 +120,10 @@ def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]
         cell("efficiency", "mnist-vld"),
         cell("generalisation", "crowd"),
         cell("generalisation", "dense-discovery"),
+        cell("balls", "balls-interaction"),
     ]
     outcome = work(cells, order(tmp_path))
-    likely, ablated, generated, fast, slow, learnt, crowd, dense = outcome.documents.values()
+    likely, ablated, generated, fast, slow, learnt, crowd, dense, bouncing = outcome.documents.values()
     assert isinstance(likely["metrics"]["nll"], float)
     assert likely["evaluation_provenance"]["nll_samples"] == 1
     assert ablated["asked"]["config"]["model"]["rejection"] is False
@@ -137,9 +138,12 @@ def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]
     assert learnt["training"][0]["seconds"] < learnt["training"][-1]["seconds"]
     assert crowd["metrics"]["strict_objects"] != crowd["metrics_as_trained"]["strict_objects"]
     assert "metrics_as_trained" not in dense  # tested on the scenes that it was trained on
+    assert len(generated["looks"]["picture"]) == 30
+    assert len(bouncing["rollouts"]["psnr"]) == 2  # twelve frames, ten of which are observed
+    assert bouncing["metrics"]["forecast"] is None
     side_by_side, alone = trained
-    assert len(side_by_side) == len(set(side_by_side)) == 5  # the same shapes-md for three tables
-    assert likely["training_provenance"]["side_by_side"] == 5
+    assert len(side_by_side) == len(set(side_by_side)) == 6  # the same shapes-md for three tables
+    assert likely["training_provenance"]["side_by_side"] == 6
     assert alone == ["mnist-vld-seed0"]  # its time is what is shown
     assert learnt["training_provenance"]["side_by_side"] == 1
 
