@@ -47,7 +47,7 @@ X, Y, HEADING, COLOUR, START, WHICH = range(6)
 PLACED = 0xBA11
 
 
-class State(NamedTuple):
+class BallState(NamedTuple):
     """Centres and velocities of all balls, pixels and pixels per frame."""
 
     centre: Float[Tensor, "N E 2"]
@@ -113,7 +113,7 @@ class Balls:
         """Return the centres of all balls in all frames."""
         side = torch.tensor([float(self.config.frame[1]), float(self.config.frame[0])])
         heading = uniform(keys, HEADING) * (2 * math.pi)
-        state = State(self.places(keys, side), SPEED * torch.stack((heading.cos(), heading.sin()), -1))
+        state = BallState(self.places(keys, side), SPEED * torch.stack((heading.cos(), heading.sin()), -1))
         path = [state.centre]
         for _ in range(EPISODE - 1):
             for _ in range(SUBSTEPS):
@@ -147,7 +147,7 @@ class Balls:
         near: Tensor = (torch.stack(placed) - centre).norm(dim=-1) < 2 * self.radius
         return near.any(0)
 
-    def move(self, state: State, side: Float[Tensor, "2"], share: float) -> State:
+    def move(self, state: BallState, side: Float[Tensor, "2"], share: float) -> BallState:
         """Return the state after a share of a frame: walls reflect first, then balls collide, then all move."""
         velocity = state.velocity
         ahead = state.centre + share * velocity
@@ -155,7 +155,7 @@ class Balls:
         velocity = torch.where(ahead > side - self.radius, -velocity.abs(), velocity)
         if self.config.collide:
             velocity = self.bounce(state.centre + share * velocity, velocity)
-        return State(state.centre + share * velocity, velocity)
+        return BallState(state.centre + share * velocity, velocity)
 
     def bounce(self, ahead: Float[Tensor, "N E 2"], velocity: Float[Tensor, "N E 2"]) -> Float[Tensor, "N E 2"]:
         """Return the velocities after elastic collisions of balls of equal mass that would overlap, pair by pair.

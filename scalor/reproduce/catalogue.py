@@ -24,7 +24,7 @@ from scalor.presets import PRESETS, get_preset
 
 CURVE_POINTS = 16
 """Number of evaluations during a training whose progress is plotted."""
-CURVE_CLIPS = 32
+CURVE_CLIPS = 16
 """Number of unseen clips in each of these evaluations."""
 
 

@@ -150,10 +150,11 @@ def lasting(model: SCALOR, preset: str) -> Picture:
         torch.manual_seed(SEED)
         futures = [model.generate(clip.observation, OBSERVE, LASTING) for _ in range(2)]
         dream = model.imagine(OBSERVE + LASTING)
-    scale = enlargement(dream.tracks, len(shown))
-    rows = {f"sample {i + 1}": to_bytes(future.frames[0]) for i, future in enumerate(futures)}
-    rows["from scratch"] = to_bytes(dream.frames[0])
-    return frames_of({name: enlarged(row, scale) for name, row in rows.items()}, shown)
+    films = {**{f"sample {i + 1}": future for i, future in enumerate(futures)}, "from scratch": dream}
+    rows = {
+        name: enlarged(to_bytes(film.frames[0]), enlargement(film.tracks, len(shown))) for name, film in films.items()
+    }
+    return frames_of(rows, shown)
 
 
 def with_paths(frames: Float[Tensor, "T 3 H W"], tracks: Tracks, columns: int) -> UInt8[np.ndarray, "T h w 3"]:

@@ -9,7 +9,7 @@ import torch
 
 from scalor.config import SceneConfig
 from scalor.data import balls
-from scalor.data.balls import EPISODE, PALETTE, SPEED, Balls, State, rounds_of_pairs
+from scalor.data.balls import EPISODE, PALETTE, SPEED, Balls, BallState, rounds_of_pairs
 from scalor.data.clip import Clip
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
@@ -114,7 +114,7 @@ def test_a_head_on_collision_exchanges_the_velocities_and_a_parting_pair_is_left
 
 def test_a_wall_reflects_one_part_of_the_velocity() -> None:
     scenes = made(OCCLUSION)
-    state = State(torch.tensor([[[8.1, 30.0]], [[30.0, 55.9]]]), torch.tensor([[[-3.0, 1.0]], [[1.0, 3.0]]]))
+    state = BallState(torch.tensor([[[8.1, 30.0]], [[30.0, 55.9]]]), torch.tensor([[[-3.0, 1.0]], [[1.0, 3.0]]]))
     moved = scenes.move(state, torch.tensor([64.0, 64.0]), 0.1)
     assert moved.velocity.tolist() == [[[3.0, 1.0]], [[1.0, -3.0]]]
     torch.testing.assert_close(moved.centre, state.centre + 0.1 * moved.velocity)
