@@ -17,7 +17,8 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from scalor.reproduce.catalogue import (
     REPLAY,
     SMALL_BACKGROUND,
     STILL,
+    TABLES,
     Cell,
     Training,
     choose,
@@ -68,16 +70,33 @@ WAIT = 2.0
 """Seconds until a measuring process looks again for trainings that have ended."""
 
 
-def wanted(order: Order) -> list[Cell]:
-    """Return what has no result of today's presets, in the order of `ORDER`."""
+@dataclass(frozen=True)
+class Share:
+    """Which cells one of several measuring processes has: every `among`-th, from number `number` on."""
+
+    number: int
+    among: int
+
+
+ALL = Share(0, 1)
+"""Every cell."""
+
+
+def everything() -> list[Cell]:
+    """Return all cells, in the order of `ORDER`."""
     cells = [
         cell
         for tables, settings, seeds in ORDER
         for table in tables
-        for cell in choose([table], [name for name in settings if name in results.TABLES[table]], seeds)
-        if set(settings) & set(results.TABLES[table])
+        for cell in choose([table], [name for name in settings if name in TABLES[table]], seeds)
+        if set(settings) & set(TABLES[table])
     ]
-    return [cell for cell in dict.fromkeys(cells) if results.kept(cell, order) is None]
+    return list(dict.fromkeys(cells))
+
+
+def wanted(order: Order, share: Share = ALL) -> list[Cell]:
+    """Return the cells of a share that have no result of today's presets, in their order."""
+    return [cell for cell in everything()[share.number :: share.among] if results.kept(cell, order) is None]
 
 
 def trainings(cells: Sequence[Cell], runs: Path) -> list[Training]:
@@ -91,17 +110,9 @@ def trainings(cells: Sequence[Cell], runs: Path) -> list[Training]:
     return list(found)
 
 
-@dataclass(frozen=True)
-class Share:
-    """Which cells one of several measuring processes has: every `among`-th, from number `number` on."""
-
-    number: int
-    among: int
-
-
 def measure_what_ends(order: Order, share: Share, until: float) -> None:
     """Measure the cells of a share as soon as their trainings have ended, until all are measured or time is up."""
-    left = wanted(order)[share.number :: share.among]
+    left = wanted(order, share)
     while left and time.time() < until:
         ready = [cell for cell in left if is_finished(cell, order.runs)]
         if not ready:
@@ -123,17 +134,36 @@ def is_finished(cell: Cell, runs: Path) -> bool:
 def train(order: Order, until: float) -> None:
     """Train what is missing, side by side, and stop in time."""
     missing = [training for training in trainings(wanted(order), order.runs) if not training.finished]
-    alarm = threading.Timer(max(0.0, until - time.time()), os.kill, (os.getpid(), signal.SIGTERM))
-    alarm.daemon = True
-    if missing:
-        alarm.start()
-        jobs = [Job(training.config, training.folder) for training in missing]
-        for training, outcome in zip(
-            missing, train_together(jobs, order.device, True, together=order.together), strict=True
-        ):
-            if isinstance(outcome, InputError):
-                print(f"one_date: {training.folder}: {outcome}", file=sys.stderr)
-    alarm.cancel()
+    if not missing:
+        return
+    jobs = [Job(training.config, training.folder) for training in missing]
+    with stopping_at(until):
+        outcomes = train_together(jobs, order.device, True, together=order.together)
+    for training, outcome in zip(missing, outcomes, strict=True):
+        if isinstance(outcome, InputError):
+            print(f"one_date: {training.folder}: {outcome}", file=sys.stderr)
+
+
+@contextmanager
+def stopping_at(until: float) -> Iterator[None]:
+    """Send a stop signal to this process at a time and, as trainings may not listen yet, again until the block ends."""
+    ended = threading.Event()
+
+    def stop() -> None:
+        wait = max(0.0, until - time.time())
+        while not ended.wait(wait):
+            os.kill(os.getpid(), signal.SIGTERM)
+            wait = 1.0
+
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # trainings set their own handler while they run
+    waiting = threading.Thread(target=stop, daemon=True)
+    waiting.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        waiting.join()
+        signal.signal(signal.SIGTERM, before)
 
 
 def pack(order: Order, out: Path) -> list[Path]:
