@@ -1,9 +1,10 @@
 """`python -m benchmarks.many_videos`: many short videos with one and two workers, with processes and with Ray; faults.
 
-    python -m benchmarks.many_videos speed     # throughput, and whether the results are the same
+    python -m benchmarks.many_videos speed     # throughput, whether the results are the same, a query over the store
     python -m benchmarks.many_videos faults    # workers, a node and the driver killed, a damaged video, a full disk
 
-The videos are drawn: boxes that walk over a textured floor.
+The videos are drawn: boxes that walk over a textured floor. For the throughput they are tracked in batches, and each
+batch in all ways in turn, so that other work on the machine falls on all ways alike.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from scalor.many.video_records import RECORDS, VIDEOS
 from scalor.video import write_video
 
 RESULTS = Path(__file__).parent / "results"
-SIZE = (192, 256)
+SIZE = (64, 80)
 FPS = 10
 SAME = ("tracks.csv", "tracks_mot.txt", "counts.csv", "overlay.mp4", "trajectories.png", "tracks.parquet")
 """Files that must have the same bytes; reports and results.json hold the command line."""
@@ -59,12 +60,12 @@ def draw(folder: Path, videos: int, frames: int) -> None:
         floor = chance.integers(60, 90, (height, width, 3), dtype=np.uint8)
         noise = chance.integers(0, 12, (frames, 1, 1, 1), dtype=np.uint8)
         film = np.broadcast_to(floor, (frames, height, width, 3)) + noise
-        for _ in range(4):
-            row, speed, start = chance.integers(0, height - 48), chance.uniform(-4, 4), chance.uniform(0, width)
+        for _ in range(3):
+            row, speed, start = chance.integers(0, height - 18), chance.uniform(-3, 3), chance.uniform(0, width)
             colour = chance.integers(130, 255, 3)
             for t, picture in enumerate(film):
-                x = int(start + speed * t) % (width - 24)
-                picture[row : row + 40, x : x + 20] = colour
+                x = int(start + speed * t) % (width - 12)
+                picture[row : row + 18, x : x + 12] = colour
         write_video(folder / f"video{number:04}.mp4", film, FPS)
 
 
@@ -112,24 +113,55 @@ def cluster(nodes: int) -> Iterator[Any]:
         made.shutdown()  # type: ignore[no-untyped-call]
 
 
-def speed(folder: Path, videos: int, frames: int) -> list[Row]:
+QUERY = """
+    SELECT verdict, count(DISTINCT video) AS videos, count(*) AS rows, avg(mean_speed_px_per_s) AS speed
+    FROM '{store}/measures/*/*.parquet' JOIN '{store}/videos.parquet' AS facts ON facts.name = video
+    GROUP BY verdict
+"""
+
+
+def speed(folder: Path, videos: int, frames: int, batches: int) -> tuple[list[Row], dict[str, Any]]:
     draw(folder / "videos", videos, frames)
+    every = sorted((folder / "videos").iterdir())
+    lists = []
+    for batch in range(batches):
+        lists.append(folder / f"batch{batch}.csv")
+        lists[-1].write_text("video\n" + "".join(f"videos/{video.name}\n" for video in every[batch::batches]))
+    times: dict[str, list[float]] = {}
+    with cluster(2) as made:
+        ways = {
+            "1 process": ["--jobs", "1"],
+            "2 processes": ["--jobs", "2"],
+            "Ray, 2 nodes": ["--engine", "ray", "--address", made.address],
+        }
+        for table in lists:
+            for name, more in ways.items():
+                seconds, summary = run(command(table, folder / name, *more))
+                assert summary["done"] == len(table.read_text().split()) - 1
+                times.setdefault(name, []).append(seconds)
     first: tuple[Row, Path] | None = None
     rows = []
-    plans = {"1 process": ["--jobs", "1"], "2 processes": ["--jobs", "2"]}
-    for name, more in plans.items():
-        out = folder / name
-        seconds, summary = run(command(folder / "videos", out, *more))
-        rows.append(row_of(name, seconds, summary, out, first))
-        first = first or (rows[0], out)
+    for name, parts in times.items():
+        document = {"done": videos, "kept": 0, "failed": 0}
+        rows.append(row_of(name, sum(parts), document, folder / name, first))
+        first = first or (rows[0], folder / name)
     seconds, summary = run(command(folder / "videos", folder / "2 processes", "--jobs", "2"))
-    rows.append(row_of("again", seconds, summary, folder / "2 processes", first))
-    with cluster(2) as made:
-        out = folder / "ray"
-        more = ["--engine", "ray", "--address", made.address]
-        seconds, summary = run(command(folder / "videos", out, *more))
-        rows.append(row_of("Ray, 2 nodes", seconds, summary, out, first))
-    return rows
+    rows.append(row_of("2 processes, again", seconds, summary, folder / "2 processes", first))
+    return rows, {"seconds_of_batches": times, "query": query(folder / "2 processes" / "store")}
+
+
+def query(store: Path) -> dict[str, Any]:
+    """Time a query over the store of all videos; the fastest of five."""
+    import duckdb
+
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        found = duckdb.execute(QUERY.format(store=store)).fetchall()
+        times.append(time.perf_counter() - start)
+    files = [path for path in store.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    return {"query": QUERY, "answer": found, "seconds": min(times), "store_mib": size / 2**20, "files": len(files)}
 
 
 def children(process: int) -> list[int]:
@@ -204,7 +236,8 @@ def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> lis
         document = json.loads(process.communicate()[0])
         rows.append(row_of("a node of Ray killed", time.monotonic() - start, document, out, first))
 
-    if (full := full_disk(folder)) is not None:
+    size = sum(path.stat().st_size for path in first[1].rglob("*") if path.is_file())
+    if (full := full_disk(folder, max(1, size // 3 // 2**20))) is not None:
         out = full / "results"
         seconds, summary = run(command(folder / "videos", out, "--jobs", "2"))
         rows.append(row_of("full disk", seconds, summary, out, first))
@@ -216,11 +249,13 @@ def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> lis
     return rows
 
 
-def full_disk(folder: Path) -> Path | None:
+def full_disk(folder: Path, mebibytes: int) -> Path | None:
     """Return a file system with room for a few videos; None if this process may not mount one."""
     place = folder / "small disk"
     place.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(place)], capture_output=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(place)], capture_output=True
+    )
     return place if made.returncode == 0 else None
 
 
@@ -229,7 +264,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.many_videos", description=__doc__)
     parser.add_argument("what", choices=("speed", "faults"))
     parser.add_argument("--videos", type=int, default=200)
-    parser.add_argument("--frames", type=int, default=60, help="frames of a video")
+    parser.add_argument("--frames", type=int, default=24, help="frames of a video")
+    parser.add_argument("--batches", type=int, default=4, help="parts in which all ways take turns")
     parser.add_argument("--kills", type=int, default=30, help="workers to kill")
     parser.add_argument("--seed", type=int, default=0, help="seed of the kills")
     parser.add_argument("--out", type=Path, default=None, help="JSON file")
@@ -240,7 +276,8 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if asked.what == "speed":
-            rows = speed(folder, asked.videos, asked.frames)
+            rows, more = speed(folder, asked.videos, asked.frames, asked.batches)
+            origin |= more
         else:
             rows = faults(folder, asked.videos, asked.frames, asked.kills, asked.seed)
     out = asked.out or RESULTS / f"cpu-many-videos-{asked.what}.json"

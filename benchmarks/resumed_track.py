@@ -1,7 +1,7 @@
 """`python -m benchmarks.resumed_track`: what kills of `scalor track` cost, and whether the bytes are the same after.
 
-A long film of shapes is tracked in one piece, and once more with kills (SIGKILL) at random moments, each followed by
-the same command.
+A long film of walking boxes is tracked in one piece, and once more with kills (SIGKILL) at random moments, each
+followed by the same command.
 """
 
 import argparse
@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks import plan, report
-from benchmarks.long_video import FPS, film
+from benchmarks import plan, report, walking
 from scalor.outputs.resuming import SNAPSHOT
 from scalor.replacement import PARTIAL
-from scalor.video import write_video
 
 RESULT = Path(__file__).parent / "results" / "cpu-resumed-track.json"
 
@@ -56,11 +54,11 @@ def track(folder: Path, words: Sequence[str], limit: float | None) -> float:
 
 def measure(folder: Path, video: Path | None, frames: int, kills: int, seed: int, words: Sequence[str]) -> list[Row]:
     if video is None:
-        write_video(folder / "film.mp4", film(frames), FPS)
+        walking.write(folder / "film.mp4", frames, seed, folder / "truth.txt")
     else:
         (folder / "film.mp4").symlink_to(video.resolve())
     for name in ("whole", "killed"):
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
     whole = track(folder / "whole", words, None)
     wanted = contents(folder / "whole" / "tracked")
     rows = [Row("whole", whole, None, len(wanted), None)]
@@ -84,19 +82,22 @@ def measure(folder: Path, video: Path | None, frames: int, kills: int, seed: int
 def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(prog="python -m benchmarks.resumed_track", description=__doc__)
-    parser.add_argument("--video", type=Path, default=None, help="video to track (default: a film of shapes)")
-    parser.add_argument("--frames", type=int, default=20_000, help="frames of the film of shapes")
+    parser.add_argument("--video", type=Path, default=None, help="video to track (default: a film of boxes)")
+    parser.add_argument("--frames", type=int, default=20_000, help="frames of the film of boxes")
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the moments of the kills")
-    parser.add_argument("--weights", default="shapes-md")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the film and of the moments of the kills")
+    parser.add_argument("--weights", default="any")
+    parser.add_argument("--keep", type=Path, default=None, help="folder to keep the film and the results in")
     parser.add_argument("--out", type=Path, default=RESULT, help="JSON file")
     asked = parser.parse_args(words)
     origin = report.provenance(plan.CPU, words)
     del origin["settings"]
     origin["command"] = origin["command"].replace("benchmarks", "benchmarks.resumed_track", 1)
-    with tempfile.TemporaryDirectory() as folder:
-        chosen = ["--weights", asked.weights]
-        rows = measure(Path(folder), asked.video, asked.frames, asked.kills, asked.seed, chosen)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = asked.keep or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        chosen = ["--weights", asked.weights, "--device", "cpu"]
+        rows = measure(folder, asked.video, asked.frames, asked.kills, asked.seed, chosen)
     report.write(asked.out, {"rows": [asdict(row) for row in rows], **origin})
     print(f"{origin['command']}\ncommit {origin['commit']}, {origin['date']}\n\n{report.table(rows)}\n\n-> {asked.out}")
     return 0

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.several_ranks`: the loss curve of two processes beside that of one with the same batch.
+"""`python -m benchmarks.several_ranks`: two processes beside one with the same batch: gradients and loss curve.
 
 Adam turns gradients that are nearly zero into whole steps, so curves part by more than rounding in the long run, also
-those of one process with one and with two threads. That pair shows how much is usual. A last run is stopped half way in
-one of its ranks, and goes on in one process.
+those of one process with one and with two threads. That pair shows how much is usual. Two more runs lose one of their
+ranks half way, by a stop signal and by a kill, and go on, in one process and in two.
 """
 
 import argparse
@@ -17,7 +17,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from benchmarks import plan, report
+from scalor import checkpoint
 
 RESULT = Path(__file__).parent / "results" / "cpu-several-ranks.json"
 
@@ -33,6 +37,8 @@ class Row:
     mean: float | None
     """Mean relative difference over all steps."""
     largest: float | None
+    gradient: float | None
+    """Largest difference of the first step's gradients from those of one process, as a share of the largest one."""
 
 
 def words_of(preset: str, steps: int, folder: Path) -> list[str]:
@@ -40,8 +46,10 @@ def words_of(preset: str, steps: int, folder: Path) -> list[str]:
     return ["train", preset, "--device", "cpu", "--out", str(folder), *every]
 
 
-def run(words: list[str], ranks: int = 1, threads: int = 1, stop_after: int | None = None) -> float:
-    """Run a command; with `stop_after`, send one rank a stop signal after so many steps."""
+def run(
+    words: list[str], ranks: int = 1, threads: int = 1, stop_after: int | None = None, how: int = signal.SIGTERM
+) -> float:
+    """Run a command; with `stop_after`, send one rank a signal after so many steps."""
     start = time.monotonic()
     begin = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)] if ranks > 1 else []
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -52,7 +60,7 @@ def run(words: list[str], ranks: int = 1, threads: int = 1, stop_after: int | No
         while not log.exists() or log.read_text().count("\n") < stop_after:
             time.sleep(0.05)
         found = subprocess.run(["pgrep", "-P", str(running.pid)], stdout=subprocess.PIPE, text=True)
-        os.kill(int(found.stdout.split()[-1]), signal.SIGTERM)
+        os.kill(int(found.stdout.split()[-1]), how)
         running.wait()
     else:
         assert running.wait() == 0
@@ -63,25 +71,40 @@ def curve(folder: Path) -> list[float]:
     return [json.loads(line)["elbo"] for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
+def gradients(preset: str, folder: Path, ranks: int, threads: int) -> Tensor:
+    """Gradients of the first step, in one vector: the first average of Adam is a tenth of them."""
+    run(words_of(preset, 1, folder), ranks, threads)
+    saved = checkpoint.read(folder / checkpoint.RESUME_FILE).tensors
+    averages = {name: value for name, value in saved.items() if name.startswith(f"{checkpoint.STATE}exp_avg/")}
+    assert averages
+    return torch.cat([averages[name].flatten().double() for name in sorted(averages)])
+
+
 def measure(folder: Path, preset: str, steps: int) -> list[Row]:
     rows: list[Row] = []
     wanted: list[float] = []
+    every: list[Tensor] = []
     for name, ranks, threads in (("1 process", 1, 1), ("1 process, 2 threads", 1, 2), ("2 processes", 2, 1)):
+        gradient = gradients(preset, folder / f"{name}, one step", ranks, threads)
+        every.append(gradient)
+        away = float((gradient - every[0]).abs().max() / every[0].abs().max()) if len(every) > 1 else None
         seconds = run(words_of(preset, steps, folder / name), ranks, threads)
-        rows.append(compared(name, seconds, curve(folder / name), wanted))
+        rows.append(compared(name, seconds, curve(folder / name), wanted, away))
         wanted = wanted or curve(folder / name)
-    name = "2 processes, one stopped, then 1"
-    seconds = run(words_of(preset, steps, folder / name), 2, stop_after=steps // 2)
-    seconds += run([*words_of(preset, steps, folder / name), "--resume"])
-    return [*rows, compared(name, seconds, curve(folder / name), wanted)]
+    for name, how, after in (("stopped, then 1", signal.SIGTERM, 1), ("killed, then 2", signal.SIGKILL, 2)):
+        name = f"2 processes, one {name}"
+        seconds = run(words_of(preset, steps, folder / name), 2, stop_after=steps // 2 + 5, how=how)
+        seconds += run([*words_of(preset, steps, folder / name), "--resume"], after)
+        rows.append(compared(name, seconds, curve(folder / name), wanted, None))
+    return rows
 
 
-def compared(name: str, seconds: float, found: list[float], wanted: list[float]) -> Row:
+def compared(name: str, seconds: float, found: list[float], wanted: list[float], gradient: float | None) -> Row:
     if not wanted:
-        return Row(name, seconds, found[-1], None, None, None)
+        return Row(name, seconds, found[-1], None, None, None, None)
     assert len(found) == len(wanted)
     away = [abs(one - other) / abs(other) for one, other in zip(found, wanted, strict=True)]
-    return Row(name, seconds, found[-1], away[0], sum(away) / len(away), max(away))
+    return Row(name, seconds, found[-1], away[0], sum(away) / len(away), max(away), gradient)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -3,9 +3,13 @@
 Boxes are x0, y0, x1, y1 in pixels; pixel i covers [i, i + 1).
 """
 
+import math
+
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
+
+from scalor.errors import require
 
 Perspective = tuple[float, float]
 """Object size at the upper and at the lower edge of a picture, as multiples of the typical object size."""
@@ -15,6 +19,13 @@ MIN_SIZE, MAX_SIZE = 0.4, 3.0
 """Smallest and largest object size at any row, as multiples of the typical object size."""
 MAX_RULER = 4.0
 """Largest object size at any row of an enlarged clip, as a multiple of the typical object size."""
+
+
+def check_object_size(size: object) -> None:
+    """Raise InputError unless `size` is the height and the width of an object."""
+    sides = size if isinstance(size, tuple | list) else ()
+    good = len(sides) == 2 and all(isinstance(side, int | float | np.number) and 0 < side < math.inf for side in sides)
+    require(good, "object_size", size, "give a height and a width, positive and finite")
 
 
 def centre_distances(true: Float[np.ndarray, "N 2"], pred: Float[np.ndarray, "M 2"]) -> Float[np.ndarray, "N M"]:

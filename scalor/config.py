@@ -180,7 +180,7 @@ class SceneConfig(Settings):
     kind: str = setting(
         "shapes",
         "what moves: shapes, mnist, balls, composed (all kinds of things), replay, station, footage, video",
-        choices=SceneKinds("shapes", "mnist", "balls", "composed", "replay", "station", "footage", "video"),
+        choices=SceneKinds(),
     )
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels", ge=1, le=WIDEST)
     length: int = setting(10, "frames in a clip", ge=1)

@@ -68,7 +68,7 @@ class Prediction:
     seconds: Float[np.ndarray, " T"]
     index: np.ndarray
     tracks: Tracks
-    _made_of: "MadeOf"
+    _parts: "PredictionParts"
 
     @property
     def future(self) -> UInt8[np.ndarray, "t H W 3"]:
@@ -80,8 +80,12 @@ class Prediction:
         """Return a picture of the last observed and first generated frames.
 
         Its rows are the ground truth (if the video is long enough), the rendering, the background and the masks.
+
+        Examples
+        --------
+        >>> picture = scalor.predict("ants.mp4").strip()
         """
-        return draw_strip(self._made_of)
+        return draw_strip(self._parts)
 
     def save(self, folder: str | Path, facts: Mapping[str, object] | None = None) -> tuple[Path, ...]:
         """Write all result files of the observed and generated frames, and `strip.png`; return the result files.
@@ -92,12 +96,16 @@ class Prediction:
             The folder. It is created if necessary.
         facts : mapping, optional
             Origin of the results, for the report. Default: video, weights, command, commit and date.
+
+        Examples
+        --------
+        >>> scalor.predict("ants.mp4", seconds=2).save("predicted")
         """
-        made = self._made_of
+        parts = self._parts
         last = self.frames[self.observed - 1]
-        size, selection = self.tracks.size, made.video.selection
+        size, selection = self.tracks.size, parts.video.selection
         with ResultFolder(
-            folder, size, made.video.fps, stride=selection.stride, facts=facts or made.facts, scene=last
+            folder, size, parts.video.fps, stride=selection.stride, facts=facts or parts.facts, scene=last
         ) as results:
             rows = zip(self.frames, self.seconds.tolist(), self.index.tolist(), strict=True)
             for t, (picture, seconds, index) in enumerate(rows):
@@ -108,8 +116,8 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class MadeOf:
-    """What a prediction was made of."""
+class PredictionParts:
+    """The inputs of a prediction, and what the model generated from them."""
 
     video: Video
     lens: Lens
@@ -177,14 +185,15 @@ def predict(
     >>> others = [scalor.predict("ants.mp4", sample=True, seed=seed) for seed in range(3)]
     """
     require(0 < seconds < float("inf"), "seconds", seconds, "give a time above 0")
+    require(observe >= 1, "observe", observe, "give a number of frames from 1")
     choice = TrackerChoice(weights, slots=slots, device=device)
     if choice.classical:
         raise InputError(
             f"weights is {choice.name!r}: a classical tracker generates nothing; give weights of a SCALOR."
         )
-    opened = open_video(video, Selection(region, start, end, stride or choice.stride), fps)
+    opened = open_video(video, Selection(region, start, end, choice.stride if stride is None else stride), fps)
     horizon = max(1, round(seconds * opened.fps / opened.selection.stride))
-    seen, truth = around(opened, at, observe, horizon)
+    seen, truth = split_frames(opened, at, observe, horizon)
     view = look_at(opened)
     if view.camera is not None and view.camera.moves:
         raise InputError(
@@ -202,29 +211,29 @@ def predict(
     facts = provenance_of(name, choice.name) | {"frames": f"{len(seen)} observed, then {horizon} predicted"}
     if truth:
         facts["background"] = "estimated from the whole video, frames after the observed ones included"
-    return assembled(MadeOf(opened, lens, seen, truth, rollout, facts))
+    return in_video_pixels(PredictionParts(opened, lens, seen, truth, rollout, facts))
 
 
-def assembled(made: MadeOf) -> Prediction:
+def in_video_pixels(parts: PredictionParts) -> Prediction:
     """Return a prediction in pixels of the video."""
-    frames = list(continued(made))
+    frames = list(all_frames(parts))
     tracks = [
-        made.lens.to_original(replace(made.rollout.tracks.select(made.rollout.tracks.frame == t), masks=None)).at(
+        parts.lens.to_original(replace(parts.rollout.tracks.select(parts.rollout.tracks.frame == t), masks=None)).at(
             frame.index, frame.seconds
         )
         for t, frame in enumerate(frames)
     ]
     return Prediction(
         np.stack([frame.picture for frame in frames]),
-        len(made.seen),
+        len(parts.seen),
         np.array([frame.seconds for frame in frames]),
         np.array([frame.index for frame in frames]),
         join_tracks(tracks),
-        made,
+        parts,
     )
 
 
-def around(video: Video, at: float | None, observe: int, horizon: int) -> tuple[list[Frame], list[Frame]]:
+def split_frames(video: Video, at: float | None, observe: int, horizon: int) -> tuple[list[Frame], list[Frame]]:
     """Return the last `observe` frames before the second `at`, and at most `horizon` true frames after it.
 
     `at` None means the end of the video.
@@ -245,18 +254,18 @@ def around(video: Video, at: float | None, observe: int, horizon: int) -> tuple[
     return list(seen), truth
 
 
-def continued(made: MadeOf) -> Iterator[Frame]:
+def all_frames(parts: PredictionParts) -> Iterator[Frame]:
     """Yield the observed frames, then the generated ones in pixels of the video."""
-    yield from made.seen
-    last, step = made.seen[-1], made.video.selection.stride
-    for ahead, drawn in enumerate(made.rollout.frames[0, len(made.seen) :], 1):
-        picture = made.lens.to_picture(drawn, last.picture)
-        yield Frame(picture, last.index + ahead * step, last.seconds + ahead * step / made.video.fps)
+    yield from parts.seen
+    last, step = parts.seen[-1], parts.video.selection.stride
+    for ahead, drawn in enumerate(parts.rollout.frames[0, len(parts.seen) :], 1):
+        picture = parts.lens.to_picture(drawn, last.picture)
+        yield Frame(picture, last.index + ahead * step, last.seconds + ahead * step / parts.video.fps)
 
 
-def draw_strip(made: MadeOf) -> UInt8[np.ndarray, "h w 3"]:
+def draw_strip(parts: PredictionParts) -> UInt8[np.ndarray, "h w 3"]:
     """Draw the last observed and first generated frames: ground truth, rendering, background and masks."""
-    seen, rollout = made.seen, made.rollout
+    seen, rollout = parts.seen, parts.rollout
     observed, horizon = min(SHOWN, len(seen)), min(SHOWN, rollout.frames.shape[1] - len(seen))
     shown = slice(len(seen) - observed, len(seen) + horizon)
     frames = rollout.frames[0, shown]
@@ -267,7 +276,7 @@ def draw_strip(made: MadeOf) -> UInt8[np.ndarray, "h w 3"]:
     for row in range(len(tracks)):
         labels[tracks.frame[row] - shown.start][tracks.masks[row]] = tracks.id[row]
     scale = max(1, ENLARGED // max(tracks.size))
-    real = [made.lens.to_frame(frame.picture).image for frame in [*seen[-observed:], *made.truth[:horizon]]]
+    real = [parts.lens.to_frame(frame.picture).image for frame in [*seen[-observed:], *parts.truth[:horizon]]]
     rows = {
         "imagined": overlay(frames.cpu().numpy(), tracks, scale=scale, labels=False, first=shown.start),
         "picture": to_bytes(frames),

@@ -33,6 +33,11 @@ class LoadedModel(Base):
     """A trained model that also takes whole videos, as files or arrays of plain frames.
 
     It is an instance of its system's class, too: `load` returns a `SCALOR`, unless the weights are of another system.
+
+    Examples
+    --------
+    >>> model = scalor.load("any")
+    >>> tracks = model.track("ants.mp4")
     """
 
     slots_given: int | None = None

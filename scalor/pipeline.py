@@ -29,7 +29,7 @@ from scalor.outputs import ResultFolder, Summary
 from scalor.outputs.resuming import Resumption
 from scalor.provenance import provenance_of
 from scalor.tracker_choice import TrackerChoice, load_for
-from scalor.tracking.follow import SAVED_CLASSES, Following, Streaming, follow, monitor_for
+from scalor.tracking.follow import SAVED_CLASSES, Steps, Streaming, TrackingPass, follow, monitor_for
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks, join_tracks
 from scalor.video import segments
@@ -40,6 +40,19 @@ __all__ = ["TrackedVideo", "camera_state", "load_for", "track", "track_to_folder
 
 STATE_CLASSES = (*SAVED_CLASSES, *health_monitor.SAVED_CLASSES)
 """Classes of the state from which a stopped run is resumed."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the frames of a video get their tracks."""
+
+    name: str
+    """Its name, which differs if the results may."""
+    steps: Callable[[Streaming, VideoView, bool, bool], Steps]
+    """Return the steps for a tracker, a video, masks or not, and raw tracks or not."""
+
+
+IN_ONE_PIECE = Way("in one piece", TrackingPass)
 
 
 @dataclass(frozen=True)
@@ -124,7 +137,7 @@ def track(
     >>> tracks = scalor.track("ants.mp4", weights="runs/ants", start=60, end=120)
     """
     choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
-    opened = open_video(video, Selection(region, start, end, stride or choice.stride), fps)
+    opened = open_video(video, Selection(region, start, end, choice.stride if stride is None else stride), fps)
     view = look_at(opened, object_size, camera_may_move=choice.still)
     seen: list[Tracks] = []
     with progress(view, quiet) as bar:
@@ -154,6 +167,7 @@ def track_to_folder(
     restart: bool = False,
     replace_unfinished: bool = False,
     tell: Callable[[int, int | None], None] | None = None,
+    way: Way = IN_ONE_PIECE,
 ) -> TrackedVideo:
     """Track a video and write all result files, in memory that does not grow with its length.
 
@@ -173,6 +187,8 @@ def track_to_folder(
         Start from the first frame if a stopped run had other options. By default, that is an InputError.
     tell : callable, optional
         Receives, after each frame, the number of frames so far and, if it is known, the number of all.
+    way : Way, optional
+        How the frames get their tracks. Default: one after the other.
 
     Returns
     -------
@@ -185,7 +201,7 @@ def track_to_folder(
     >>> print(found.health.verdict)
     """
     choice = TrackerChoice(weights, object_size, slots, masks, raw, device)
-    stride = stride or choice.stride
+    stride = choice.stride if stride is None else stride
     opened = open_video(video, Selection(region, start, end, stride), fps)
     file = [video] if isinstance(video, str | Path) else []
     facts = facts or provenance_of(str(file[0]) if file else opened.name, choice.name)
@@ -199,6 +215,7 @@ def track_to_folder(
         "raw": raw,
         "slots": slots,
         "object size": object_size,
+        "way of tracking": way.name,
         "device": "cpu" if str(device) == "auto" and not torch.cuda.is_available() else device,
     }
     key = run_key(video, choice, options)
@@ -209,7 +226,8 @@ def track_to_folder(
         view = look_at(opened, object_size, camera_may_move=choice.still)
         tracker = choice.load(view)
         begun, before = time.monotonic(), results.frames
-        results.health = track_video(tracker, view, results, quiet, raw, tell)
+        steps = way.steps(tracker, view, masks, raw)
+        results.health = write_steps(steps, tracker, view, results, quiet, tell)
         seconds = time.monotonic() - begun
     return TrackedVideo(results.summary, view, results.health, seconds, before)
 
@@ -225,28 +243,36 @@ def run_key(video: str | Path | ArrayLike, choice: TrackerChoice, options: Mappi
 
 
 def track_video(
+    tracker: Streaming, view: VideoView, results: ResultFolder, quiet: bool = False, raw: bool = False
+) -> Health | None:
+    """Track every frame of a video and write each frame to the results as soon as it is tracked; see `write_steps`.
+
+    Tracks of models for a still camera are post-processed so that ids last, unless `raw` is true.
+    """
+    return write_steps(TrackingPass(tracker, view, results.masks, raw), tracker, view, results, quiet)
+
+
+def write_steps(
+    steps: Steps,
     tracker: Streaming,
     view: VideoView,
     results: ResultFolder,
     quiet: bool = False,
-    raw: bool = False,
     tell: Callable[[int, int | None], None] | None = None,
 ) -> Health | None:
-    """Track every frame of a video and write each frame to the results as soon as it is tracked.
+    """Write every frame of a video with its tracks to the results.
 
-    Tracks of models for a still camera are post-processed so that ids last, unless `raw` is true. A progress bar is
-    shown unless `quiet` is true. Return the health report, which says how far the tracks can be trusted. If the video
-    has no background to compare with, the report lists only frames that the file promises and that could not be read;
-    it is None if there are none.
+    A progress bar is shown unless `quiet` is true. Return the health report, which says how far the tracks can be
+    trusted. If the video has no background to compare with, the report lists only frames that the file promises and
+    that could not be read; it is None if there are none.
     """
     video = view.video
     monitor = monitor_for(tracker, view)
-    following = Following(tracker, view, results.masks, raw)
     if results.saved is not None:
-        following.restore(results.saved["following"])
+        steps.restore(results.saved["tracking"])
         monitor = results.saved["monitor"]
     with progress(view, quiet, results.frames) as bar:
-        for step in following:
+        for step in steps:
             frame = step.frame
             results.add(frame.picture, frame.seconds, frame.index, step.tracks)
             if monitor is not None and step.foreground is not None:
@@ -255,9 +281,9 @@ def track_video(
             if tell is not None:
                 tell(results.frames, view.video.frames)
             if results.resume is not None and results.frames % segments.SEGMENT == 0:
-                state = following.save()
+                state = steps.save()
                 if state is not None:
-                    results.save({"following": state, "monitor": monitor})
+                    results.save({"tracking": state, "monitor": monitor})
     if monitor is None:
         return judge_frames(results.frames, video.promised, video.lacking)
     return monitor.report(video.promised, camera_state(view), stride=video.selection.stride, lacking=video.lacking)

@@ -89,8 +89,7 @@ A class is called with the `SceneConfig`, a seed, a split ("train" or "test") an
 class SceneKinds(Collection[str]):
     """The kinds of scenes: those of this package and those in `SCENES`."""
 
-    def __init__(self, *built_in: str) -> None:
-        self.built_in = built_in
+    built_in = ("shapes", "mnist", "balls", "composed", "replay", "station", "footage", "video")
 
     def __contains__(self, kind: object) -> bool:
         return kind in self.built_in or kind in SCENES
@@ -117,7 +116,7 @@ def register_scenes(kind: str) -> Callable[[T], T]:
     ...     def __init__(self, config, seed, split, device): ...
     ...     def clips(self, index, length): ...
     """
-    if kind in SceneKinds("shapes", "mnist", "balls", "composed", "replay", "station", "footage", "video"):
+    if kind in SceneKinds():
         raise InputError(f"kind is {kind!r}: there are scenes of that kind already; choose another.")
 
     def register(scenes: T) -> T:

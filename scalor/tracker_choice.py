@@ -11,10 +11,11 @@ from typing import Any
 import torch
 
 from scalor import checkpoint, fingerprints
+from scalor.boxes import check_object_size
 from scalor.checkpoint import StrPath
 from scalor.classical.tracker import PREFIX, ClassicalTracker, named
 from scalor.config import Config, SceneConfig
-from scalor.errors import InputError
+from scalor.errors import InputError, require, shown
 from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model, Tracker
 from scalor.still.still_background import StillBackground
@@ -43,6 +44,11 @@ class TrackerChoice:
     device: str | torch.device = "auto"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, Model | str | os.PathLike):
+            raise InputError(f"weights is {shown(self.weights)}: give a name, a run folder, a file or a loaded model.")
+        require(self.slots is None or self.slots >= 1, "slots", self.slots, "give a whole number from 1")
+        if self.object_size is not None:
+            check_object_size(self.object_size)
         if self.classical:
             self._check_classical()
         elif self.object_size is not None and self.scene.kind != "composed":

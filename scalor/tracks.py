@@ -1,5 +1,6 @@
 """`Tracks`: the result of tracking, one row per object and frame, and its export to formats that other tools read."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -12,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from scalor import track_files
 from scalor.config import FPS
-from scalor.errors import InputError
+from scalor.errors import InputError, shown
 from scalor.files import open_folder, replacing
 from scalor.track_files import CLIP, NAPARI_COLUMNS, Columns
 
@@ -140,11 +141,22 @@ class Tracks:
         return replace(self, frame=np.full(many, frame), seconds=np.full(many, float(seconds)))
 
     def of_clip(self, clip: int) -> "Tracks":
-        """Return the rows of one clip of a batch."""
+        """Return the rows of one clip of a batch.
+
+        Examples
+        --------
+        >>> tracks.of_clip(0).to_csv("first.csv")
+        """
         return self.select(self.clip == clip)
 
     def by_frame(self) -> Iterator[tuple[int, "Tracks"]]:
-        """Yield the number of each frame that shows an object, and its rows, in the order of time."""
+        """Yield the number of each frame that shows an object, and its rows, in the order of time.
+
+        Examples
+        --------
+        >>> for frame, objects in tracks.by_frame():
+        ...     print(frame, "shows", len(objects), "objects")
+        """
         return self._groups("by_frame", self.frame)
 
     def by_track(self) -> Iterator[tuple[int, "Tracks"]]:
@@ -202,8 +214,8 @@ class Tracks:
         package = _optional("to_supervision", "supervision")
         if len({*zip(self.clip.tolist(), self.frame.tolist(), strict=True)}) > 1:
             raise InputError(
-                f"tracks hold {len(np.unique(self.frame))} frames of {len(np.unique(self.clip))} clips and Detections "
-                "are of one: give one frame, such as tracks.select(tracks.frame == 0)."
+                f"tracks hold {len(np.unique(self.frame))} frames of {len(np.unique(self.clip))} clips, and Detections "
+                "hold one: select a frame, such as tracks.select(tracks.frame == 0)."
             )
         detections: supervision.Detections = package.Detections(
             xyxy=self.box.astype(np.float32),
@@ -339,6 +351,8 @@ def read_tracks(path: str | Path, size: tuple[int, int] | None = None, fps: floa
     >>> tracks = scalor.read_tracks("tracked")
     >>> truth = scalor.read_tracks("gt.txt", size=(576, 768), fps=7)
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path is {shown(path)}: give a table of tracks or a result folder.")
     columns, facts = track_files.read(table_in(path), fps)
     height, width = size or facts.get("size", (0, 0))
     return Tracks(

@@ -11,9 +11,9 @@ PACKAGE = Path(__file__).parent.parent / "scalor"
 CHECKED = sorted(
     f"scalor.{path.stem}"
     for path in (*PACKAGE.glob("*.py"), *(init.parent for init in PACKAGE.glob("*/__init__.py")))
-    if path.stem not in ("__init__", "__main__", "kernels")
+    if path.stem not in ("__init__", "__main__")
 )
-"""All of the package but the kernels: Triton compiles their source, and could not read that of a wrapper."""
+"""All of the package."""
 
 # Not on a GPU, where the time step is compiled with all that it calls.
 if find_spec("beartype") is not None and not torch.cuda.is_available():

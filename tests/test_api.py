@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +235,36 @@ def test_another_system_is_loaded_with_the_same_methods(tmp_path: Path) -> None:
     assert not isinstance(model, scalor.SCALOR)
     with pytest.raises(scalor.InputError, match="sees frames and no objects"):
         model.track(walking("uint8 THWC"))
+
+
+WRONG: list[tuple[Callable[..., object], str, Any]] = [
+    *((call, "weights", None) for call in (scalor.track, scalor.predict)),
+    *((call, "slots", 0) for call in (scalor.track, scalor.predict)),
+    *((call, "stride", 0) for call in (scalor.track, scalor.predict, scalor.fit)),
+    *((call, "object_size", size) for call in (scalor.track, scalor.fit) for size in ((9.0, -1.0), (9.0,), 9)),
+    *((call, "region", (0, 0, 500, 500)) for call in (scalor.track, scalor.predict)),
+    *((call, "fps", 0) for call in (scalor.track, scalor.predict)),
+    *((scalor.predict, name, 0) for name in ("seconds", "observe")),
+    *((scalor.fit, name, wrong) for name in ("minutes", "steps") for wrong in (0, -1)),
+]
+
+
+@pytest.mark.parametrize(("call", "name", "wrong"), WRONG, ids=str)
+def test_a_wrong_parameter_is_refused_by_its_name(
+    call: Callable[..., object], name: str, wrong: object, tmp_path: Path
+) -> None:
+    more = {"out": tmp_path / "run"} if call is scalor.fit else {}
+    with pytest.raises(scalor.InputError, match=f"^{name} is "):
+        call(walking("uint8 THWC"), **more, **{name: wrong})
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_tracks_and_files_of_tracks_are_scored() -> None:
+    with pytest.raises(scalor.InputError, match="path is None: give"):
+        scalor.score(None, None)  # type: ignore[arg-type]
+
+
+def test_a_quiet_fit_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    small = {"train.batch": 2, "train.lengths": [[0, 2]], "scene.length": 2}
+    scalor.fit(walking("uint8 THWC"), tmp_path / "run", steps=1, settings=small, device="cpu", quiet=True)
+    assert capfd.readouterr() == ("", "")

@@ -15,7 +15,8 @@ from scalor.cli.options import parser
 from scalor.data import compositor, replay, scenes
 from scalor.evaluation import iou_gate, pair_up, paper_gate, strict_gate
 from scalor.evaluation.matching import NEAR_VIEW
-from scalor.fitting.fit import MIN_GAIN, MINUTES
+from scalor.fitting.fit import MIN_GAIN
+from scalor.fitting.refine import MINUTES
 from scalor.health import coverage, monitor, rules
 from scalor.presets import get_preset
 from scalor.tracking import identity, video_view

@@ -13,6 +13,7 @@ import pytest
 
 import scalor
 from scalor.fitting import fit as fitting
+from scalor.fitting.options import FitOptions
 from scalor.presets import PRESETS
 from scalor.registry import SCENES, Registry, SceneKinds
 from scalor.settings import with_values
@@ -41,7 +42,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return with_values(config, small)
 
     prepare = fitting.prepare
-    quick = fitting.FitOptions(steps=2)
+    quick = FitOptions(steps=2)
     monkeypatch.setattr(
         fitting,
         "prepare",
@@ -136,7 +137,7 @@ def test_names_are_registered_once() -> None:
         scalor.SceneConfig(kind="dots")
     try:
         scalor.register_scenes("dots")(object)
-        assert "dots" in SceneKinds("shapes")
+        assert "dots" in SceneKinds()
         assert scalor.SceneConfig(kind="dots").kind == "dots"
     finally:
         del SCENES["dots"]

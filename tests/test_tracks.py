@@ -282,7 +282,7 @@ def test_detections_hold_the_boxes_masks_and_ids_of_a_frame(masks: bool) -> None
         assert (detections.mask is None) == (not masks)
         if here.masks is not None:
             assert np.array_equal(np.asarray(detections.mask), here.masks)
-    with pytest.raises(InputError, match=r"tracks hold 2 frames of 2 clips .* give one frame"):
+    with pytest.raises(InputError, match=r"tracks hold 2 frames of 2 clips.* select a frame"):
         tracks().to_supervision()
 
 

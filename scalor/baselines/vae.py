@@ -19,9 +19,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
-from scalor.baselines.whole_frames import GeneratedFrames, Inference, WholeFrames, double, halve, normal
+from scalor.baselines.whole_frames import Inference, WholeFrames, double, halve, normal
 from scalor.errors import require
-from scalor.nn.distributions import Estimator, Exact, Mode, Normal
+from scalor.nn.distributions import Estimator, Normal
 from scalor.settings import Settings, setting
 
 
@@ -103,12 +103,12 @@ class SequentialVAE(WholeFrames):
         pooled = adaptive_avg_pool2d(self.encoder(images.flatten(0, 1)).float(), self.config.pooled).flatten(1)
         q = normal(self.posterior(pooled).unflatten(0, (steps, clips)))
         z = torch.stack([estimator.at(t).normal(Normal(q.mean[t], q.std[t])) for t in range(steps)])
-        told = z.detach() if cut_gradients else z
-        memory = Memory(torch.zeros(clips, self.config.state_dim, device=images.device), told[0])
+        carried = z.detach() if cut_gradients else z
+        memory = Memory(torch.zeros(clips, self.config.state_dim, device=images.device), carried[0])
         hidden = []
         for t in range(1, steps):
             hidden.append(self.recall(memory))
-            memory = Memory(hidden[-1].detach() if cut_gradients else hidden[-1], told[t])
+            memory = Memory(hidden[-1].detach() if cut_gradients else hidden[-1], carried[t])
         prior = Normal.standard(z[:1])
         if hidden:
             later = normal(self.transition(torch.stack(hidden)))
@@ -122,11 +122,11 @@ class SequentialVAE(WholeFrames):
         hidden: Tensor = self.recurrence(memory.z, memory.hidden)
         return hidden.float()
 
-    def imagine(
-        self, memory: Memory, frame: tuple[int, int], estimator: Estimator
+    def next_frame(
+        self, state: Memory, frame: tuple[int, int], estimator: Estimator
     ) -> tuple[Float[Tensor, "B 3 H W"], Memory]:
         """Generate one frame from the prior; return it and the new state."""
-        hidden = self.recall(memory)
+        hidden = self.recall(state)
         z = estimator.normal(normal(self.transition(hidden)))
         return self.draw(z, frame), Memory(hidden, z)
 
@@ -138,33 +138,3 @@ class SequentialVAE(WholeFrames):
         seed = self.unfold(z).unflatten(1, (-1, self.config.pooled, self.config.pooled))
         grown = self.grow(seed).float()
         return interpolate(grown, size=frame, mode="bilinear", align_corners=False)
-
-    @torch.inference_mode()
-    def generate(
-        self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> GeneratedFrames:
-        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
-
-        Parameters
-        ----------
-        frames
-            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
-        observe
-            Number of observed frames.
-        horizon
-            Number of generated frames.
-        estimator
-            `Mode()` for the most likely future; otherwise the future is drawn at random.
-
-        Returns
-        -------
-        GeneratedFrames
-            Observed frames (reconstructed), then generated ones.
-        """
-        images = self.observed(frames, observe, horizon)
-        found = self.infer(images, Mode())
-        pictures, memory = list(found.pictures), found.state
-        for _ in range(horizon):
-            picture, memory = self.imagine(memory, (images.shape[-2], images.shape[-1]), estimator or Exact())
-            pictures.append(picture)
-        return GeneratedFrames(torch.stack(pictures, 1).clamp(0, 1))

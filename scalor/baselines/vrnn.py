@@ -18,9 +18,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scalor.baselines.whole_frames import GeneratedFrames, Inference, WholeFrames, double, halve, normal
+from scalor.baselines.whole_frames import Inference, WholeFrames, double, halve, normal
 from scalor.errors import require
-from scalor.nn.distributions import Estimator, Exact, Mode, Normal
+from scalor.nn.distributions import Estimator, Normal
 from scalor.settings import Settings, setting
 
 
@@ -131,7 +131,9 @@ class VRNN(WholeFrames):
         pictures = self.draw(z.flatten(0, 1), before.flatten(0, 1)).unflatten(0, images.shape[:2])
         return Inference(pictures, kl.sum(-1), state)
 
-    def imagine(self, state: State, estimator: Estimator) -> tuple[Float[Tensor, "B 3 H W"], State]:
+    def next_frame(
+        self, state: State, frame: tuple[int, int], estimator: Estimator
+    ) -> tuple[Float[Tensor, "B 3 H W"], State]:
         """Generate one frame from the prior; return it and the new state.
 
         The LSTM receives the mean of the generated frame in place of an observed frame.
@@ -153,33 +155,3 @@ class VRNN(WholeFrames):
         """
         drawn: Tensor = self.decoder(torch.cat([self.latent_features(z), hidden], -1))
         return drawn.float()
-
-    @torch.inference_mode()
-    def generate(
-        self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
-    ) -> GeneratedFrames:
-        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
-
-        Parameters
-        ----------
-        frames
-            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
-        observe
-            Number of observed frames.
-        horizon
-            Number of generated frames.
-        estimator
-            `Mode()` for the most likely future; otherwise the future is drawn at random.
-
-        Returns
-        -------
-        GeneratedFrames
-            Observed frames (reconstructed), then generated ones.
-        """
-        images = self.observed(frames, observe, horizon)
-        found = self.infer(images, Mode())
-        pictures, state = list(found.pictures), found.state
-        for _ in range(horizon):
-            picture, state = self.imagine(state, estimator or Exact())
-            pictures.append(picture)
-        return GeneratedFrames(torch.stack(pictures, 1).clamp(0, 1))

@@ -16,7 +16,7 @@ from scalor.data.clip import Truth
 from scalor.data.observation import Observation, check_frames
 from scalor.errors import require
 from scalor.model.elbo import pixel_log_likelihood
-from scalor.nn.distributions import Estimator, Exact, Noise, Normal, Relaxed, positive
+from scalor.nn.distributions import Estimator, Exact, Mode, Noise, Normal, Relaxed, positive
 from scalor.nn.interface import Annealed, Bound, Model
 
 StateT = TypeVar("StateT")
@@ -55,10 +55,40 @@ class WholeFrames(Model):
         """Infer the latents of the frames; with `cut_gradients` no gradient flows between frames."""
 
     @abstractmethod
+    def next_frame(
+        self, state: Any, frame: tuple[int, int], estimator: Estimator
+    ) -> tuple[Float[Tensor, "B 3 H W"], Any]:
+        """Generate one frame of this height and width from the prior; return it and the new state."""
+
+    @torch.inference_mode()
     def generate(
         self, frames: object, observe: int = 5, horizon: int = 5, *, estimator: Estimator | None = None
     ) -> GeneratedFrames:
-        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior."""
+        """Infer the latents of `observe` frames, then generate `horizon` frames from the prior.
+
+        Parameters
+        ----------
+        frames
+            [T, 3, H, W] or [B, T, 3, H, W] in [0, 1].
+        observe
+            Number of observed frames.
+        horizon
+            Number of generated frames.
+        estimator
+            `Mode()` for the most likely future; otherwise the future is drawn at random.
+
+        Returns
+        -------
+        GeneratedFrames
+            Observed frames (reconstructed), then generated ones.
+        """
+        images = self.observed(frames, observe, horizon)
+        found = self.infer(images, Mode())
+        pictures, state = list(found.pictures), found.state
+        for _ in range(horizon):
+            picture, state = self.next_frame(state, (images.shape[-2], images.shape[-1]), estimator or Exact())
+            pictures.append(picture)
+        return GeneratedFrames(torch.stack(pictures, 1).clamp(0, 1))
 
     def elbo(self, video: Float[Tensor, "B T 3 H W"], estimator: Estimator, cut_gradients: bool = False) -> Bound:
         """Return the evidence lower bound (ELBO); with `cut_gradients` no gradient flows between frames."""

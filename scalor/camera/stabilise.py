@@ -18,7 +18,7 @@ from itertools import islice
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
-from scalor.camera.align import Points, Similarity, compose, corners_of, for_pixels, invert, move, opencv
+from scalor.camera.align import Similarity, compose, corners_of, for_pixels, invert, move, opencv
 from scalor.errors import InputError
 from scalor.still.median import median_of
 from scalor.video.pixels import Picture
@@ -143,19 +143,7 @@ class CameraMotion:
 
     def boxes_to_frame(self, number: int, boxes: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 4"]:
         """Convert boxes of the view (x0, y0, x1, y1) to pixels of the frame; they may extend beyond it."""
-        return _move_boxes(invert(self.transform(number)), boxes)
-
-    def boxes_to_view(self, number: int, boxes: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 4"]:
-        """Convert boxes of the frame to pixels of the view."""
-        return _move_boxes(self.transform(number), boxes)
-
-    def points_to_frame(self, number: int, points: Points) -> Points:
-        """Convert points (x, y) of the view to pixels of the frame."""
-        return move(invert(self.transform(number)), points)
-
-    def points_to_view(self, number: int, points: Points) -> Points:
-        """Convert points (x, y) of the frame to pixels of the view."""
-        return move(self.transform(number), points)
+        return move_boxes(invert(self.transform(number)), boxes)
 
     def masks_to_frame(self, number: int, masks: Bool[np.ndarray, "N h w"]) -> Bool[np.ndarray, "N H W"]:
         """Convert masks of the view to masks of the frame."""
@@ -190,7 +178,7 @@ def in_common_view(
     return CameraMotion(transforms, indices, frame_size, (height, width), failed)
 
 
-def _move_boxes(similarity: Similarity, boxes: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 4"]:
+def move_boxes(similarity: Similarity, boxes: Float[np.ndarray, "N 4"]) -> Float[np.ndarray, "N 4"]:
     """Return the bounding boxes of the moved contents of the boxes.
 
     The content of a box is taken to be the ellipse within it. Boxes around the rotated corners would grow with every

@@ -18,8 +18,9 @@ from scipy import ndimage
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from scalor.boxes import check_object_size
 from scalor.data.observation import check_frames
-from scalor.errors import InputError, require
+from scalor.errors import InputError
 from scalor.tracking.kalman import GATE, PATIENCE, Detections
 from scalor.tracks import Tracks
 
@@ -180,8 +181,7 @@ def trackpy_tracks(frames: object, object_size: tuple[float, float]) -> Tracks:
     object_size : tuple of float
         Height and width of every box, in pixels. trackpy gives centres only.
     """
-    sides = len(object_size) == 2 and all(0 < side < math.inf for side in object_size)
-    require(sides, "object_size", object_size, "give a height and a width, positive and finite")
+    check_object_size(object_size)
     videos = check_frames(frames, cell=(1, 1)).amax(2).cpu().numpy()  # [B, T, H, W], the brightest channel
     rows = np.concatenate([particles(video, clip, object_size) for clip, video in enumerate(videos)])
     rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]

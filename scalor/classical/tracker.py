@@ -11,13 +11,13 @@ time. There are three methods of detection:
 - `motion` needs a still camera. It handles shadows, posts and objects that cross each other.
 """
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
+from scalor.boxes import check_object_size
 from scalor.classical.detectors import DETECTORS, Detector, Picture
 from scalor.classical.motion import MotionDetector
 from scalor.data.observation import check_frames, check_image
@@ -59,8 +59,7 @@ class ClassicalTracker:
 
     def __post_init__(self) -> None:
         require(self.detect in DETECTORS, "detect", self.detect, f"choose from {', '.join(DETECTORS)}")
-        sides = len(self.object_size) == 2 and all(0 < side < math.inf for side in self.object_size)
-        require(sides, "object_size", self.object_size, "give a height and a width, positive and finite")
+        check_object_size(self.object_size)
         require(0 < self.tolerance < 1, "tolerance", self.tolerance, "it must lie between 0 and 1")
         if self.background is not None:
             require(self.detect != "motion", "detect", self.detect, "it finds its own background, so give none")

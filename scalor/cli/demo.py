@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     film = overlay(frames.numpy(), tracks)
     write_video(folder / "overlay.mp4", film, SCENE_FPS)
     write_video(folder / "overlay.gif", film, SCENE_FPS)
-    imagine_future(model, frames, folder)
+    generate_future(model, frames, folder)
     document = {
         "provenance": found.provenance,
         "clips": arguments.clips,
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     )
 
 
-def imagine_future(model: SCALOR, frames: torch.Tensor, folder: Path) -> None:
+def generate_future(model: SCALOR, frames: torch.Tensor, folder: Path) -> None:
     """Write the most likely future, which does not depend on a random seed."""
     observe, horizon = 5, 10
     rollout = model.generate(frames, observe, horizon, estimator=Mode())

@@ -1,6 +1,7 @@
 """`scalor edit`: correct the tracks of a result folder, with undo, and list the places to look at."""
 
 import argparse
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -52,12 +53,13 @@ def add_edit(commands: Commands) -> None:
     operation("redo", "Repeat the last edit taken back.")
     operation("log", "List all edits.")
     crossings = operation("crossings", "List where two tracks are near each other, so that ids may be swapped.")
-    crossings.add_argument("--after", type=natural, default=0, metavar="FRAME", help="first frame to look at")
     crossings.add_argument("--near", type=number, default=1.0, help="largest distance, in sizes of the objects")
-    crossings.add_argument("--next", action="store_true", help="the next one only")
     doubtful = operation("doubtful", "List where tracks begin or end inside the picture, jump, or are unsure.")
     doubtful.add_argument("--confidence", type=number, default=0.5, help="confidence below which a box is doubtful")
-    render = operation("render", "Draw the overlay and the report's pictures again, from the video.")
+    for places in (crossings, doubtful):
+        places.add_argument("--after", type=natural, default=0, metavar="FRAME", help="first frame to look at")
+        places.add_argument("--next", action="store_true", help="the next one only")
+    render = operation("render", "Draw overlay.mp4 and labels.mp4 again, from the video.")
     render.add_argument("--video", default=None, help="the video, if it is not where it was tracked")
 
 
@@ -88,12 +90,14 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
             ]
             text = "\n".join(lines or ["no crossing"])
         case "doubtful":
-            places = doubtful_places(folder.tracks, arguments.confidence)
+            places = doubtful_places(folder.tracks, arguments.confidence, arguments.after)[
+                : 1 if arguments.next else None
+            ]
             document = {"doubtful": [asdict(one) for one in places]}
             lines = [f"frame {one.first:>6}  {one.sentence}" for one in places]
             text = "\n".join(lines or ["no doubtful place"])
         case "render":
-            folder.write(arguments.video, films=True)
+            draw_films(folder, arguments.video)
             document = {"folder": str(folder.folder), "edits": len(folder.edits)}
             text = f"drawn again in {folder.folder}"
         case _:
@@ -108,7 +112,19 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 def films_note(folder: "EditedFolder") -> str:
     """Return a line that says how to draw the films again, if they lag behind the edits."""
     films = " and ".join(folder.stale_films)
-    return f"\nids as tracked are still in {films}: `scalor edit {folder.folder} render` draws anew" if films else ""
+    return f"\n{films} as before: `scalor edit {folder.folder} render` draws anew" if films else ""
+
+
+def draw_films(folder: "EditedFolder", video: str | None = None) -> None:
+    """Draw the films of a folder again, with a progress bar."""
+    from tqdm import tqdm
+
+    with tqdm(total=len(folder.times), file=sys.stderr, unit="frame", leave=False) as bar:
+
+        def tick() -> None:
+            bar.update()
+
+        folder.write(video, films=True, tick=tick)
 
 
 def _count(number: int, what: str) -> str:

@@ -1,6 +1,7 @@
 """`scalor fit`: refine universal weights on your own videos, or train a model from random weights."""
 
 import argparse
+import sys
 from functools import partial
 from typing import Any
 
@@ -9,13 +10,12 @@ import numpy as np
 from scalor import checkpoint
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.cli import overrides
-from scalor.cli.text import region_of, survey_text
+from scalor.cli.text import print_result, region_of, survey_text
 from scalor.config import FPS
-from scalor.files import print_json
-from scalor.fitting import refine, scratch
+from scalor.errors import InputError
+from scalor.files import Stopped, print_json, stop_signals_raised
 from scalor.fitting.fit import (
     Comparison,
-    FitOptions,
     Fitted,
     Preparation,
     check_resumed,
@@ -24,6 +24,10 @@ from scalor.fitting.fit import (
     prepare,
     resumed,
 )
+from scalor.fitting.options import FitOptions, PreparedTraining
+from scalor.many.fitting_task import COLUMNS, fit_each
+from scalor.many.run import ManySummary
+from scalor.many.videos import find_jobs, is_list_of_videos, shard_of
 from scalor.nn import ranks
 from scalor.video import Selection
 
@@ -33,6 +37,13 @@ PART = ("region", "start", "end", "fps")
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
     """Fit. Of several processes that torchrun started, the first one prepares the fit for all, and prints."""
+    if arguments.each:
+        return run_each(arguments, words)
+    if is_list_of_videos(arguments.video):
+        jobs = find_jobs(arguments.video, {}, COLUMNS)
+        if any(job.options for job in jobs):
+            raise InputError("the table gives options per video, and one model learns from all: give --each.")
+        arguments.video = [job.video for job in jobs]
     with ranks.joined(checkpoint.pick_device(arguments.device)) as device:
         arguments.device = device
         if ranks.is_first():
@@ -46,7 +57,7 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
     ready = continued(arguments, words) if arguments.resume else prepared(arguments, words)
     ranks.wait_for_all()
     if ready.prepared is not None and not arguments.json:
-        print(preparation_text(ready))
+        print(scratch_text(ready.prepared) if arguments.scratch else refinement_text(ready.prepared))
     fitted = ready.train()
     if arguments.json:
         print_json(to_dict(fitted))
@@ -56,6 +67,35 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
     state = f"stopped at step {fitted.step}; continue it with --resume" if fitted.stopped else "fitted"
     print(f"{state}: {fitted.folder}; next: scalor track {ready.videos[0]} --weights {fitted.folder}")
     return exit_code(fitted)
+
+
+def run_each(arguments: argparse.Namespace, words: list[str]) -> int:
+    """Fit each video on its own; return 1 if one of them failed."""
+    if arguments.resume:
+        raise InputError("--resume is given with --each: the same command without it goes on where it was.")
+    options = {name: getattr(arguments, name) for name in (*OPTIONS, *PART, "device")}
+    options |= {"region": region_of(arguments), "settings": overrides.settings(words)}
+    jobs = find_jobs(arguments.video, {name: value for name, value in options.items() if is_given(value)}, COLUMNS)
+    part = shard_of(jobs, arguments.shard)
+    engine = arguments.jobs, arguments.engine, arguments.address
+    whole = arguments.shard is None
+    try:
+        with stop_signals_raised():
+            summary = fit_each(part, arguments.out or "runs", *engine, gpus=arguments.gpus, whole=whole)
+    except Stopped as stop:
+        print("scalor: stopped; the same command goes on from here.", file=sys.stderr)
+        return 128 + stop.number
+    print_result(summary.to_dict(), arguments.json, each_text(summary))
+    return 1 if summary.failed else 0
+
+
+def each_text(summary: ManySummary) -> str:
+    """Return what came of each fit as text."""
+    lines = [f"failed: {one.video}: {one.reason}" for one in summary.failed]
+    kept = {one.name: one.verdict for one in summary.outcomes if one.state != "failed"}
+    lines += [f"{summary.folder / name}: {verdict} weights" for name, verdict in kept.items()]
+    done, before = summary.count("done"), summary.count("kept")
+    return "\n".join([*lines, f"{done} fitted, {before} kept from before, {len(summary.failed)} failed"])
 
 
 def prepared(arguments: argparse.Namespace, words: list[str]) -> Preparation:
@@ -96,14 +136,11 @@ def to_dict(fitted: Fitted) -> dict[str, Any]:
     return document if fitted.compared is None else {**document, "compared": fitted.compared.to_dict()}
 
 
-def preparation_text(ready: Preparation) -> str:
-    """Return what was measured in the video and what was chosen, as text."""
-    if isinstance(ready.prepared, scratch.PreparedTraining):
-        return choice(ready.prepared)
-    assert isinstance(ready.prepared, refine.PreparedRefinement)
-    train = ready.config.train
-    refines = f"refines  {train.start} in {train.steps} steps, on {ready.prepared.frames} frames"
-    return f"{survey_text(ready.prepared.views[0])}\n{refines}"
+def refinement_text(prepared: PreparedTraining) -> str:
+    """Return the measurements of the video and the plan of a refinement as text."""
+    train = prepared.config.train
+    refines = f"refines  {train.start} in {train.steps} steps, on {prepared.frames} frames"
+    return f"{survey_text(prepared.views[0])}\n{refines}"
 
 
 def comparison_text(compared: Comparison) -> str:
@@ -121,9 +158,10 @@ def comparison_text(compared: Comparison) -> str:
     return "\n".join([*lines, verdict])
 
 
-def choice(prepared: scratch.PreparedTraining) -> str:
-    """Return the measurements of the video and the chosen settings as text."""
-    found, scene, model = prepared.found, prepared.config.scene, prepared.config.model
+def scratch_text(prepared: PreparedTraining) -> str:
+    """Return the measurements of the video and the settings chosen for a training from scratch, as text."""
+    found, scene, model = prepared.views[0].found, prepared.config.scene, prepared.config.model
+    assert found is not None
     speed = f"{found.speed:.1f} px a frame" if found.speed else "not measured"
     return "\n".join(
         [

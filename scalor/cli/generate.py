@@ -29,12 +29,12 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     model = checkpoint.load(path, arguments.device)
     if not isinstance(model, SCALOR):
         raise InputError(
-            f"weights {arguments.weights} are of a {model.config.system}: `scalor generate` imagines with SCALOR; "
-            "give its weights, such as shapes-md."
+            f"weights {arguments.weights} are of a {model.config.system}, and `scalor generate` needs a SCALOR: give "
+            "its weights, such as shapes-md."
         )
     if arguments.video and model.config.still:
         raise InputError(
-            f"weights {arguments.weights} are of a camera that stands still: imagine how its videos go on with "
+            f"weights {arguments.weights} are for a camera that stands still: give them to "
             f"`scalor predict {arguments.video} --weights {arguments.weights}`."
         )
     folder = open_folder(arguments.out)
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         rollout = model.imagine(observe + horizon, discovery_rate=arguments.rate)
         show_rollout(folder, rollout, None, None)
         document: dict[str, Any] = {"frames": observe + horizon, "folder": str(folder)}
-        return print_result(document, arguments.json, f"imagined {observe + horizon} frames from nothing; see {folder}")
+        return print_result(document, arguments.json, f"{observe + horizon} frames generated; see {folder}")
     if arguments.video:
         frames = Observation(torch.from_numpy(read_video(arguments.video)))
         if len(frames) < observe:
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     truth = frames.image[: observe + horizon]
     show_rollout(folder, rollout, truth if len(truth) == observe + horizon else None, observe)
     document = {"observed": observe, "imagined": horizon, "folder": str(folder)}
-    return print_result(document, arguments.json, f"{observe} frames seen, {horizon} imagined; see {folder}")
+    return print_result(document, arguments.json, f"{observe} frames observed, {horizon} generated; see {folder}")
 
 
 def show_rollout(folder: Path, rollout: Rollout, truth: torch.Tensor | None, observe: int | None) -> None:

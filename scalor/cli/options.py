@@ -109,29 +109,31 @@ def add_track(commands: Commands) -> None:
     track.add_argument(
         "--restart", action="store_true", help="start from the first frame, even if a stopped run could be resumed"
     )
-    many = track.add_argument_group("many videos")
+    many = track.add_argument_group("many videos, or a long one")
     many.add_argument(
-        "--jobs", type=positive, default=None, help="videos at the same time (default: one per core, or per GPU)"
-    )
-    many.add_argument(
-        "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or a Ray cluster"
-    )
-    many.add_argument("--address", default=None, help="address of the Ray cluster, such as auto (default: start one)")
-    many.add_argument("--gpus", type=number, default=0.0, help="with Ray: GPUs for each video, such as 0.5")
-    many.add_argument(
-        "--shard",
-        type=shard,
+        "--stretches",
+        type=positive,
         default=None,
-        metavar="I/N",
-        help="track only part I of N of the videos, counted from 0, as a task of an array of a cluster does",
+        metavar="N",
+        help="cut one long video into N overlapping stretches, tracked at the same time and joined",
     )
+    add_engine(many)
+    add_shard(many)
 
 
 def add_score(commands: Commands) -> None:
     """Add `scalor score`."""
     score = command(commands, "score", "Measure how well tracks agree with a truth file.")
-    score.add_argument("tracks", nargs="+", help="tracks.csv of `scalor track`, or MOTChallenge text; one or more")
-    score.add_argument("--truth", required=True, help="MOTChallenge text: frame, id, left, top, width, height, ...")
+    score.add_argument(
+        "tracks",
+        nargs="+",
+        help="tracks.csv of `scalor track`, or MOTChallenge text; one or more; or the folder of many videos' results",
+    )
+    score.add_argument(
+        "--truth",
+        required=True,
+        help="MOTChallenge text: frame, id, left, top, width, height, ...; or a folder of one for each video",
+    )
     score.add_argument(
         "--frames",
         metavar="FIRST-LAST",
@@ -145,15 +147,22 @@ def add_score(commands: Commands) -> None:
         default=None,
         help="count only tracks with a confidence above this (none given: all)",
     )
+    add_engine(score.add_argument_group("many videos"))
 
 
 def add_fit(commands: Commands) -> None:
     """Add `scalor fit`."""
     fit = command(commands, "fit", "Refine universal weights on your own videos, for better tracks of them.")
-    fit.add_argument("video", nargs="+", help="videos of one size, as for `scalor track`")
-    fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO)")
+    fit.add_argument(
+        "video", nargs="+", help="videos of one size, as for `scalor track`: files, folders, patterns, or a table"
+    )
+    fit.add_argument("--out", default=None, help="run folder (default: runs/VIDEO; with --each: runs)")
     fit.add_argument("--resume", action="store_true", help="resume from the run folder's last checkpoint")
     fit.add_argument("--minutes", type=minutes, default=None, help="how long to refine universal weights (default: 10)")
+    many = fit.add_argument_group("weights of its own for each of many videos")
+    many.add_argument("--each", action="store_true", help="fit each video on its own, into OUT/NAME")
+    add_engine(many)
+    add_shard(many)
     more = fit.add_argument_group("more options")
     more.add_argument("--steps", type=positive, default=None, help="so many steps of training instead")
     more.add_argument(
@@ -191,11 +200,11 @@ def add_predict(commands: Commands) -> None:
     """Add `scalor predict`."""
     predict = command(commands, "predict", "Predict how your own video continues.", weights="any", out="predicted")
     predict.add_argument("video", help="as for `scalor track`")
-    predict.add_argument("--at", type=number, default=None, help="second from which on to imagine (default: the end)")
-    predict.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
-    predict.add_argument("--seconds", type=duration, default=1.0, help="how much to imagine")
+    predict.add_argument("--at", type=number, default=None, help="second from which on to predict (default: the end)")
+    predict.add_argument("--observe", type=positive, default=5, help="number of observed frames")
+    predict.add_argument("--seconds", type=duration, default=1.0, help="how many seconds to predict")
     predict.add_argument("--sample", action="store_true", help="one of the possible futures, not the most likely one")
-    predict.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    predict.add_argument("--seed", type=natural, default=0, help="seed of the random numbers")
     predict.add_argument("--slots", type=positive, default=None, help="most objects at once (default: as trained)")
     predict.add_argument("--stride", type=positive, default=None, help="see every so many frames (default: as fitted)")
     add_selection(predict)
@@ -204,19 +213,19 @@ def add_predict(commands: Commands) -> None:
 def add_generate(commands: Commands) -> None:
     """Add `scalor generate`."""
     generate = command(commands, "generate", "Predict how a scene continues.", weights="shapes-md", out="generated")
-    generate.add_argument("video", nargs="?", help="video to go on from (none: an unseen clip of the test scenes)")
-    generate.add_argument("--scratch", action="store_true", help="imagine a scene from nothing instead")
-    generate.add_argument("--observe", type=positive, default=5, help="frames seen before imagining")
-    generate.add_argument("--horizon", type=positive, default=5, help="frames to imagine")
+    generate.add_argument("video", nargs="?", help="video to continue (none: an unseen clip of the test scenes)")
+    generate.add_argument("--scratch", action="store_true", help="generate a whole scene, without observed frames")
+    generate.add_argument("--observe", type=positive, default=5, help="number of observed frames")
+    generate.add_argument("--horizon", type=positive, default=5, help="number of frames to generate")
     generate.add_argument(
         "--rate",
         type=probability,
         default=None,
-        help="chance of a new object per cell and imagined frame (with --scratch: in the first frame; by default so "
-        "that objects cover a quarter of it)",
+        help="probability of a new object per cell and generated frame (with --scratch: in the first frame; by default "
+        "so that objects cover a quarter of it)",
     )
     generate.add_argument("--clip", type=natural, default=0, help="number of the test clip")
-    generate.add_argument("--seed", type=natural, default=0, help="seed of the imagination")
+    generate.add_argument("--seed", type=natural, default=0, help="seed of the random numbers")
 
 
 def add_evaluate(commands: Commands) -> None:
@@ -263,13 +272,18 @@ def add_reproduce(commands: Commands) -> None:
 
 def add_presets(commands: Commands) -> None:
     """Add `scalor presets`."""
-    presets = command(commands, "presets", "List the presets, or show one whole.")
-    presets.add_argument("preset", nargs="?", help="show this preset's every setting")
+    presets = command(commands, "presets", "List the presets, or print all settings of one.")
+    presets.add_argument("preset", nargs="?", help="print all settings of this preset")
 
 
 def add_demo(commands: Commands) -> None:
     """Add `scalor demo`."""
-    demo = command(commands, "demo", "Track an unseen scene with the shipped weights and show everything.", out="demo")
+    demo = command(
+        commands,
+        "demo",
+        "Track and continue an unseen scene with the shipped weights.",
+        out="demo",
+    )
     demo.add_argument("--clips", type=positive, default=16, help="clips for the metrics")
 
 
@@ -282,13 +296,36 @@ def add_pack(commands: Commands) -> None:
 
 def add_info(commands: Commands) -> None:
     """Add `scalor info`."""
-    info = command(commands, "info", "Say what is in a checkpoint.")
+    info = command(commands, "info", "Print the contents of a checkpoint.")
     info.add_argument("weights", help="shipped name, run folder or .safetensors file")
 
 
 def add_together(sub: Parser) -> None:
     """Add the option for the number of trainings at the same time."""
     sub.add_argument("--together", type=positive, default=8, help="most trainings side by side; others wait")
+
+
+def add_engine(sub: argparse._ActionsContainer) -> None:
+    """Add the options that choose where many videos are worked on."""
+    sub.add_argument(
+        "--jobs", type=positive, default=None, help="videos at the same time (default: one per core, or per GPU)"
+    )
+    sub.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or a Ray cluster"
+    )
+    sub.add_argument("--address", default=None, help="address of the Ray cluster, such as auto (default: start one)")
+    sub.add_argument("--gpus", type=number, default=0.0, help="with Ray: GPUs for each video, such as 0.5")
+
+
+def add_shard(sub: argparse._ActionsContainer) -> None:
+    """Add the option for a part of many videos."""
+    sub.add_argument(
+        "--shard",
+        type=shard,
+        default=None,
+        metavar="I/N",
+        help="do only part I of N of the videos, counted from 0, as a task of an array of a cluster does",
+    )
 
 
 def add_selection(sub: argparse._ActionsContainer, fps: float | None = FPS) -> None:
@@ -307,5 +344,5 @@ def add_selection(sub: argparse._ActionsContainer, fps: float | None = FPS) -> N
         "--fps",
         type=number,
         default=fps,
-        help="frames per second of images and arrays, which carry no time" + ("" if fps else f" (default: {FPS:g})"),
+        help="frames per second of images and arrays, which hold no times" + ("" if fps else f" (default: {FPS:g})"),
     )

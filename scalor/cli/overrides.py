@@ -26,6 +26,11 @@ def apply(config: Config, words: list[str]) -> Config:
     return with_values(config, {name: read(text) for name, text in given})
 
 
+def settings(words: list[str]) -> dict[str, Any]:
+    """Return the settings and values of overrides, for `scalor.fit`."""
+    return {name: read(text) for name, text in pairs(words)}
+
+
 def pairs(words: list[str]) -> list[tuple[str, str]]:
     """Return the names and values of overrides as text."""
     found = []

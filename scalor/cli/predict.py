@@ -30,5 +30,5 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
     seen, generated = prediction.observed, len(prediction.future)
     document = {"seen": seen, "imagined": generated, "files": [str(file) for file in files]}
     return print_result(
-        document, arguments.json, f"{seen} frames seen, {generated} imagined; see {arguments.out}/report.html"
+        document, arguments.json, f"{seen} frames observed, {generated} generated; see {arguments.out}/report.html"
     )

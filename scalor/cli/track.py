@@ -6,8 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from scalor.cli.text import print_result, region_of, survey_text
-from scalor.cli.track_many import run_many
+from scalor.cli.track_many import OPTIONS, run_many
 from scalor.files import Stopped, stop_signals_raised
+from scalor.many.stretches import FOLDER, track_in_stretches
 from scalor.many.videos import is_list_of_videos
 from scalor.pipeline import track_to_folder
 from scalor.replacement import PARTIAL
@@ -22,7 +23,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         with stop_signals_raised():
             return track(arguments)
     except Stopped as stop:
-        resumable = (Path(arguments.out) / PARTIAL).exists()
+        resumable = any((Path(arguments.out) / name).exists() for name in (PARTIAL, FOLDER))
         kept = " Repeat the command to resume." if resumable else ""
         print(f"scalor: stopped; {arguments.out} holds no half-written file.{kept}", file=sys.stderr)
         return 128 + stop.number
@@ -30,22 +31,14 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 def track(arguments: argparse.Namespace) -> int:
     """Track the video and print what was found."""
-    found = track_to_folder(
-        arguments.video,
-        arguments.out,
-        arguments.weights,
-        region_of(arguments),
-        arguments.start,
-        arguments.end,
-        arguments.stride,
-        arguments.device,
-        fps=arguments.fps,
-        masks=arguments.masks,
-        raw=arguments.raw,
-        slots=arguments.slots,
-        object_size=arguments.object_size,
-        restart=arguments.restart,
-    )
+    options = {**{name: getattr(arguments, name) for name in OPTIONS}, "region": region_of(arguments)}
+    if arguments.stretches is None:
+        found = track_to_folder(arguments.video, arguments.out, restart=arguments.restart, **options)
+    else:
+        engine = arguments.jobs, arguments.engine, arguments.address, arguments.gpus
+        found = track_in_stretches(
+            arguments.video, arguments.out, arguments.stretches, *engine, restart=arguments.restart, **options
+        )
     summary, view, health = found.summary, found.view, found.health
     document = {
         "frames": summary.frames,

@@ -18,6 +18,8 @@ MOST_REASONS = 20
 
 def run_many(arguments: argparse.Namespace) -> int:
     """Track the videos; return 1 if one of them failed."""
+    if arguments.stretches is not None:
+        raise InputError(f"--stretches is {arguments.stretches}: it is for one video; give one, or leave it out.")
     options = {name: getattr(arguments, name) for name in OPTIONS}
     options["region"] = region_of(arguments)
     jobs = find_jobs(arguments.video, options)

@@ -1,20 +1,20 @@
 """`scalor view`: look at a result folder in the browser, and correct its tracks there."""
 
 import argparse
-import contextlib
+import signal
 import socket
 import sys
 import webbrowser
 from typing import TYPE_CHECKING
 
-from scalor.cli.edit import films_note
+from scalor.cli.edit import draw_films, films_note
 from scalor.cli.parser import Commands, command
 from scalor.cli.values import natural
 from scalor.errors import InputError
 from scalor.files import Stopped
 
 if TYPE_CHECKING:
-    from scalor.server.session import Session
+    from scalor.edits import EditedFolder
 
 PORT = 8642
 
@@ -55,21 +55,37 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         if arguments.open:
             webbrowser.open(address)
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", access_log=False))
+        by_hand = True
         try:
-            with contextlib.suppress(KeyboardInterrupt, Stopped):
-                server.run([listener])
+            server.run([listener])
+        except KeyboardInterrupt:
+            pass
+        except Stopped as stopped:
+            by_hand = stopped.number == signal.SIGINT
         finally:
             session.close()
     if session.problem:
         raise InputError(f"the edits are in the log, but the files could not be made anew: {session.problem}")
-    if session.version and not arguments.json:
-        print(farewell(session))
+    if session.version:
+        problem = draw_films_again(session.folder) if by_hand else ""
+        if not arguments.json:
+            print(f"the files of {session.path} follow the edits{problem}{films_note(session.folder)}")
     return 0
 
 
-def farewell(session: "Session") -> str:
-    """Return what is said at the end of a session with edits."""
-    return f"the files of {session.path} follow the edits{films_note(session.folder)}"
+def draw_films_again(folder: "EditedFolder") -> str:
+    """Draw the films anew if they lag behind the edits, until control-C; return a line that says why it failed."""
+    films = " and ".join(folder.stale_films)
+    if not films:
+        return ""
+    print(f"drawing {films} with the edits; control-C leaves them as before", file=sys.stderr)
+    try:
+        draw_films(folder)
+    except (KeyboardInterrupt, Stopped):
+        pass
+    except (InputError, OSError) as error:
+        return f"\n{error}"
+    return ""
 
 
 def listen(host: str, port: int) -> socket.socket:

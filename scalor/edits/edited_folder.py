@@ -3,9 +3,9 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from jaxtyping import UInt8
 
 from scalor.edits.apply import Edited, apply_traced
 from scalor.edits.edit_log import LOG_FILE, Entry, append, in_effect, read_log
-from scalor.edits.operations import Add, Edit, Redo, Split, Step, Undo, check_step
+from scalor.edits.operations import Add, Edit, Name, Redo, Split, Step, Undo, check_step
 from scalor.edits.remake import FILMS, REMADE, Remake, scene_of
 from scalor.errors import InputError
 from scalor.files import folder_lock
@@ -46,9 +46,11 @@ class EditedFolder:
     Examples
     --------
     >>> folder = EditedFolder("tracked")
-    >>> folder.do(Swap(3, 5, frame=120))
-    >>> folder.undo()
-    >>> folder.tracks.to_dataframe()
+    >>> entry = folder.do(Swap(1, 2, frame=20))
+    >>> folder.edits
+    [Swap(a=1, b=2, frame=20)]
+    >>> entry = folder.undo()
+    >>> table = folder.tracks.to_dataframe()
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -76,24 +78,23 @@ class EditedFolder:
 
     def _check_log(self, entries: list[Entry]) -> None:
         """Raise InputError if the log has fewer entries than the files follow: edits would be lost without a word."""
-        written, _ = self._state
-        if len(entries) < (written or 0):
+        written = self._state.entries or 0
+        if len(entries) < written:
             raise InputError(
                 f"{self.folder / LOG_FILE} has {len(entries)} of {written} entries: it is cut short; restore it from a "
                 f"copy, or delete {STATE_FILE} to go on without the others."
             )
 
     @property
-    def _state(self) -> tuple[int | None, str]:
-        """How much of the log the files follow (None if that is unknown), and the SHA-256 of their tracks."""
+    def _state(self) -> "_State":
         path = self.folder / STATE_FILE
         if not path.exists():
-            return 0, ""
+            return _State(0)
         try:
             state = json.loads(path.read_bytes())
-            return int(state["entries"]), str(state.get("tracks_sha256"))
+            return _State(int(state["entries"]), str(state.get("tracks_sha256")), max(0, int(state.get("films", 0))))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-            return None, ""
+            return _State(None)
 
     @property
     def source(self) -> Path:
@@ -128,7 +129,7 @@ class EditedFolder:
     @property
     def edits(self) -> list[Edit]:
         """The edits in effect."""
-        return in_effect([entry.step for entry in self.entries])
+        return in_effect(self._steps)
 
     @property
     def edited(self) -> Edited:
@@ -175,8 +176,7 @@ class EditedFolder:
         with self._replacing(FILMS if self._would_be_original(step) else ()) as partial:
             planned, edits, edited = self._plan(step)
             self._keep_original()
-            self._remake(partial, edits, edited)
-            self._note_state(partial, len(self.entries) + 1)
+            self._remake(partial, [*self._steps, planned], edits, edited)
             return self._append(planned, edited)
 
     def undo(self, write: bool = True) -> Entry:
@@ -188,7 +188,7 @@ class EditedFolder:
         return self.do(Redo(), write)
 
     def write(
-        self, video: str | Path | None = None, films: bool = False, stop: Callable[[], bool] = lambda: False
+        self, video: str | Path | None = None, films: bool = False, tick: Callable[[], None] = lambda: None
     ) -> None:
         """Make the files of the folder anew from the original tracks and the log.
 
@@ -197,41 +197,30 @@ class EditedFolder:
         video : str or Path, optional
             The video, if it is no longer where it was tracked.
         films : bool, default False
-            Whether to draw overlay.mp4, labels.mp4 and the report's pictures as well. It reads the whole video.
-        stop : callable, optional
-            Whether to give up. It is asked at every frame.
-
-        Raises
-        ------
-        Interrupted
-            If `stop` returned True. All files are as they were.
+            Whether to draw overlay.mp4 and labels.mp4 as well. It reads the whole video.
+        tick : callable, optional
+            Called at every frame, for a progress bar. If it raises an exception, all files are as they were.
         """
         with self._replacing(FILMS if films or not self.edits else ()) as partial:
             self._edited = None
             self._keep_original()
-            self._remake(partial, self.edits, self.edited, video, films, stop)
-            self._note_state(partial, len(self.entries))
+            self._remake(partial, self._steps, self.edits, self.edited, video, films, tick)
 
     @property
     def stale(self) -> bool:
         """Whether the files lag behind the log: after `do` without writing, or a kill. `write` makes them anew."""
-        entries, (followed, tracks_sha256) = len(self.entries), self._state
-        if followed != entries:
+        entries, state = len(self.entries), self._state
+        if state.entries != entries:
             return True
         tracked_again = _sha256(self.folder / "tracks.csv") == self._sha256
-        return entries > 0 and tracked_again and tracks_sha256 != self._sha256
+        return entries > 0 and tracked_again and state.tracks_sha256 != self._sha256
 
     @property
     def stale_films(self) -> list[str]:
-        """The films that `write(films=True)` can draw anew and that show other ids after an edit."""
-        if not self.edits or self.about.predicted_from is not None:
+        """The films that show other ids or boxes than the edited tracks, until `write(films=True)`."""
+        if _show_the_same(self._steps, self._state.films):
             return []
         return [name for name in FILMS if (self.folder / name).exists()]
-
-    def _note_state(self, partial: Path, entries: int) -> None:
-        """Note how much of the log the files follow."""
-        state = {"entries": entries, "tracks_sha256": _sha256(partial / "tracks.csv")}
-        (partial / STATE_FILE).write_text(json.dumps(state) + "\n")
 
     def scene(self, video: str | Path | None = None) -> UInt8[np.ndarray, "H W 3"]:
         """Return the first tracked frame, or black if the video cannot be read."""
@@ -246,10 +235,14 @@ class EditedFolder:
         with replacing_together(self.folder, [*REMADE, *more, STATE_FILE]) as partial:
             yield partial
 
+    @property
+    def _steps(self) -> list[Step]:
+        return [entry.step for entry in self.entries]
+
     def _plan(self, step: Step) -> tuple[Step, list[Edit], Edited]:
         """Return a step with its id, the edits in effect after it, and the tracks then; raise if it is impossible."""
         check_step(step)
-        steps = [entry.step for entry in self.entries]
+        steps = self._steps
         self._edited = None
         if isinstance(step, Add):
             self._check_frame(step.frame)
@@ -304,20 +297,46 @@ class EditedFolder:
     def _remake(
         self,
         partial: Path,
+        steps: Sequence[Step],
         edits: list[Edit],
         edited: Edited,
         video: str | Path | None = None,
         films: bool = False,
-        stop: Callable[[], bool] = lambda: False,
+        tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write all files after these edits to a folder."""
+        """Write all files after these steps of the log to a folder, and how much of the log they follow."""
+        drawn = len(steps) if films or not edits else self._state.films
         if edits:
-            remake = Remake(self.source, self.about, self.original, edited, self.times, len(edits), video, stop)
+            stale = not _show_the_same(steps, drawn)
+            remake = Remake(self.source, self.about, self.original, edited, self.times, len(edits), video, tick, stale)
             remake.write(partial, films)
-            return
-        for name in (*REMADE, *FILMS):
-            if (self.source / name).exists():
-                _copy(self.source / name, partial / name)
+        else:
+            for name in (*REMADE, *FILMS):
+                if (self.source / name).exists():
+                    _copy(self.source / name, partial / name)
+        state = _State(len(steps), _sha256(partial / "tracks.csv"), drawn)
+        (partial / STATE_FILE).write_text(json.dumps(asdict(state)) + "\n")
+
+
+@dataclass(frozen=True)
+class _State:
+    """How much of the log the files of a folder follow."""
+
+    entries: int | None
+    """Number of entries, or None if that is unknown."""
+    tracks_sha256: str = ""
+    """SHA-256 of the tracks that were made then."""
+    films: int = 0
+    """Number of entries that the films follow."""
+
+
+def _show_the_same(steps: Sequence[Step], drawn: int) -> bool:
+    """Return whether films that were drawn after so many steps show the tracks after all steps. They show no names."""
+    now, then = (
+        [edit for edit in in_effect(part) if not isinstance(edit, Name)]
+        for part in (steps, steps[: min(drawn, len(steps))])
+    )
+    return now == then
 
 
 def _sha256(path: Path) -> str:

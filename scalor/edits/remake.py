@@ -1,7 +1,7 @@
 """Make the files of a result folder anew from edited tracks: tables, masks, pictures and report.
 
 Masks keep their pixels: the object that they show gets the id of its box. A deleted box loses its mask; an added box
-has none. The films show the ids of the time they were drawn, until they are drawn again from the video.
+has none. The films need every picture of the video, so they are drawn again only when asked for.
 """
 
 import csv
@@ -20,7 +20,7 @@ from jaxtyping import Bool, UInt8
 from scalor.edits.apply import Edited
 from scalor.errors import InputError
 from scalor.outputs.about import About
-from scalor.outputs.films import EvenSample, OverlayFilm, jpeg, label_frame
+from scalor.outputs.films import STILL_WIDTH, OverlayFilm, jpeg, label_frame, mark_predicted
 from scalor.outputs.html_report import HtmlReport
 from scalor.outputs.mask_files import CocoFile, LabelTiff, decode, encode
 from scalor.outputs.result_folder import EMBEDDED_WIDTH, FILES, TABLE_TRACKS
@@ -28,7 +28,9 @@ from scalor.outputs.tables import ParquetTable, TrackedFrame, TrackTables, as_te
 from scalor.outputs.trajectories import ObjectPaths, TrackSummary, Trajectories, summarise_track
 from scalor.tracks import Tracks
 from scalor.video import Selection, VideoWriter, open_video
+from scalor.video.resize import resize
 from scalor.viewer import writing
+from scalor.viewer.film import film_rate
 from scalor.viewer.writing import ViewerWriter
 from scalor.visual.plots import Line, Panel, save_plot
 from scalor.visual.strips import save_png
@@ -39,6 +41,8 @@ REMADE = (*(name for name in FILES if name not in (*FILMS, "results.json")), NAM
 """Files that every edit makes anew."""
 NAMES = "the names that tracks were given: id, name"
 STALE = "; it shows the ids from before the edits: `scalor edit FOLDER render` draws it again"
+STILLS = 6
+"""Number of pictures in the report."""
 NO_PIXELS = "; boxes that were added by hand have no pixels"
 
 
@@ -61,17 +65,19 @@ class Remake:
     """Number of edits in effect."""
     video: str | Path | None = None
     """The video, if it is no longer where it was tracked."""
-    stop: Callable[[], bool] = lambda: False
-    """Whether to give up; asked at every frame."""
+    tick: Callable[[], None] = lambda: None
+    """Called at every frame; it may raise `Interrupted`."""
+    stale: bool = False
+    """Whether films that are not drawn again show other ids than these tracks."""
 
     def write(self, folder: Path, films: bool) -> None:
-        """Write all files to a folder; the films only if asked for, because they need the whole video."""
+        """Write all files to a folder; the films only if asked for."""
         facts: dict[str, object] = {
             **self.about.facts,
             "edits": f"{self.edits}, in edits.jsonl; the files before them are in original/",
         }
         masks = self._masks()
-        paths, stills = ObjectPaths(folder / "rows"), EvenSample()
+        paths = ObjectPaths(folder / "rows")
         with ExitStack() as stack:
             tables = stack.enter_context(TrackTables(folder))
             parquet = None
@@ -99,38 +105,67 @@ class Remake:
                     coco.add(frame)
                     label_pages.add(frame.labels, f"frame {frame.index}, {frame.seconds:.4f} s")
                 if films:
-                    drawn = film.draw(frame)
-                    overlay.write(drawn)
-                    stills.add(drawn, frame.seconds)
+                    overlay.write(self._marked(film.draw(frame), frame.index))
                 if films and masks is not None:
                     label_film.write(label_frame(frame))
         if viewer is not None:
             viewer.finish(self.about.predicted_from, self.edited.names)
         self._write_names(folder / NAMES_FILE)
-        self._write_report(folder, facts, paths, stills, films)
+        self._write_report(folder, facts, paths, self._stills(masks), films)
 
     def _frames(self, masks: "_Masks | None", pictures: bool) -> Iterator[TrackedFrame]:
         """Yield every tracked frame with its edited tracks."""
-        tracks = self.edited.tracks
         blank = np.zeros((*self.about.size, 3), np.uint8)
-        shown = self._pictures() if pictures else ((index, blank) for index in self.times)
-        for index, picture in shown:
-            if self.stop():
-                raise Interrupted
-            start, stop = np.searchsorted(tracks.frame, [index, index + 1])
-            rows = np.arange(start, stop)
-            if masks is not None:
-                # As tracked, the later row is on top where masks overlap; so masks keep the order they had.
-                rows = rows[np.argsort(self.edited.origin[rows], kind="stable")]
-            chosen = tracks.select(rows)
-            if masks is not None:
-                chosen = replace(chosen, masks=masks.of(self.edited.origin[rows]))
-            yield TrackedFrame(picture, self.times[index], index, chosen)
+        for index, picture in self._pictures() if pictures else ((index, blank) for index in self.times):
+            self.tick()
+            yield TrackedFrame(picture, self.times[index], index, self._tracks_at(index, masks))
+
+    def _tracks_at(self, index: int, masks: "_Masks | None") -> Tracks:
+        """Return the edited tracks of a frame."""
+        tracks = self.edited.tracks
+        rows = np.arange(*np.searchsorted(tracks.frame, [index, index + 1]))
+        if masks is None:
+            return tracks.select(rows)
+        # As tracked, the later row is on top where masks overlap; so masks keep the order they had.
+        rows = rows[np.argsort(self.edited.origin[rows], kind="stable")]
+        return replace(tracks.select(rows), masks=masks.of(self.edited.origin[rows]))
+
+    def _marked(self, drawn: UInt8[np.ndarray, "h w 3"], index: int) -> UInt8[np.ndarray, "h w 3"]:
+        """Return a drawn frame, marked if it was imagined."""
+        return mark_predicted(drawn) if self.about.is_predicted(index) else drawn
+
+    def _film(self) -> Path | None:
+        """Return the film of the report's player, if it lies in the original results."""
+        film = self.source / writing.FOLDER / writing.FILM
+        return film if film.exists() and film.resolve().is_relative_to(self.source.resolve()) else None
+
+    def _film_pictures(self, first: int = 0) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
+        """Yield the pictures of the player's film in the size of the video, from a tracked frame on."""
+        film = self._film()
+        if film is not None:
+            rate = float(film_rate(self.about.fps))
+            for frame in open_video(film, Selection(start=max(0.0, (first - 0.5) / rate)), rate).whole_frames():
+                yield resize(frame.picture, self.about.size)
+
+    def _stills(self, masks: "_Masks | None") -> list[tuple[float, bytes]]:
+        """Return the time and the JPEG file of a few frames with their tracks, from the film of the player."""
+        frames, found = list(self.times), []
+        for place in np.unique(np.linspace(0, len(frames) - 1, STILLS).round().astype(int)).tolist():
+            try:
+                picture = next(self._film_pictures(place))
+            except (InputError, StopIteration):
+                continue
+            film, index = OverlayFilm(self.about.fps), frames[place]
+            for earlier in frames[max(0, place - film.trails) : place]:
+                film.pass_over(self._tracks_at(earlier, None))
+            drawn = film.draw(TrackedFrame(picture, self.times[index], index, self._tracks_at(index, masks)))
+            found.append((self.times[index], jpeg(self._marked(drawn, index), STILL_WIDTH)))
+        return found
 
     def _viewer(self, folder: Path, masks: bool) -> ViewerWriter | None:
         """Return the writer of the data of the report's player, if the original results have them."""
-        film = self.source / writing.FOLDER / writing.FILM
-        if not film.exists():
+        film = self._film()
+        if film is None:
             return None
         size, fps = self.about.size, self.about.fps
         return ViewerWriter(folder / writing.FOLDER, size, fps, encode if masks else None, film)
@@ -141,8 +176,9 @@ class Remake:
 
     def _pictures(self) -> Iterator[tuple[int, UInt8[np.ndarray, "H W 3"]]]:
         """Yield the number and the picture of every tracked frame."""
-        if self.about.is_predicted(max(self.times)):
-            raise InputError("the video does not hold imagined frames: the films of a prediction stay as they are.")
+        if self.about.is_predicted(max(self.times)):  # the video does not hold imagined frames, but the film does
+            yield from zip(self.times, self._film_pictures(), strict=True)
+            return
         count = 0
         for frame in open_video(self._video(), Selection(), self.about.video_fps).whole_frames():
             if frame.index in self.times:
@@ -165,7 +201,12 @@ class Remake:
                 writer.writerows((number, as_text(name)) for number, name in self.edited.names.items())
 
     def _write_report(
-        self, folder: Path, facts: dict[str, object], paths: ObjectPaths, stills: EvenSample, films: bool
+        self,
+        folder: Path,
+        facts: dict[str, object],
+        paths: ObjectPaths,
+        stills: list[tuple[float, bytes]],
+        films: bool,
     ) -> None:
         """Write the napari table, the pictures and the report."""
         trajectories = Trajectories(scene_of(self.about, self.times, self.video))
@@ -197,7 +238,7 @@ class Remake:
             rows=paths.rows,
             seconds=(times[0], times[-1]),
             longest=longest,
-            stills=stills.chosen() if films else [],
+            stills=stills,
             trajectories=jpeg(picture, EMBEDDED_WIDTH),
             counts=plot.read_bytes() if plot.exists() else None,
             files=self._descriptions(folder, films),
@@ -214,7 +255,7 @@ class Remake:
             if name in written:
                 written[name] += NO_PIXELS
         if not films:
-            stale = STALE if self.about.predicted_from is None else STALE.partition(":")[0]
+            stale = STALE if self.stale else ""
             written |= {name: FILES[name] + stale for name in FILMS if (self.source / name).exists()}
         return written | ({NAMES_FILE: NAMES} if self.edited.names else {})
 

@@ -71,6 +71,7 @@ def crossings(tracks: Tracks, near: float = 1.0, after: int = 0) -> list[Crossin
     --------
     >>> for crossing in crossings(tracks):
     ...     print(crossing.frame, crossing.a, crossing.b)
+    20 1 2
     """
     if not near > 0:
         raise InputError(f"near is {near}: give a number of object sizes above 0.")
@@ -97,7 +98,7 @@ def crossings(tracks: Tracks, near: float = 1.0, after: int = 0) -> list[Crossin
     return [one for one in found if one.frame >= after]
 
 
-def doubtful_places(tracks: Tracks, confidence: float = LOW_CONFIDENCE) -> list[Doubt]:
+def doubtful_places(tracks: Tracks, confidence: float = LOW_CONFIDENCE, after: int = 0) -> list[Doubt]:
     """Return the places where a track may be wrong, in order of time.
 
     A track is doubtful where it begins or ends inside the picture while the video goes on, where its position or its
@@ -109,11 +110,19 @@ def doubtful_places(tracks: Tracks, confidence: float = LOW_CONFIDENCE) -> list[
         Tracks of one clip. The first and last frame with a box count as the ends of the video.
     confidence : float, default 0.5
         Confidence below which a box is doubtful.
+    after : int, default 0
+        Leave out places that begin before this frame.
 
     Returns
     -------
     list of Doubt
-        Sorted by first frame and id.
+        Sorted by first frame and id. The next place is the first one: `doubtful_places(tracks, after=frame + 1)[0]`.
+
+    Examples
+    --------
+    >>> for doubt in doubtful_places(apply(tracks, [Delete(3, first=30)])):
+    ...     print(doubt.first, doubt.sentence)
+    29 track 3 ends inside the picture.
     """
     if not len(tracks):
         return []
@@ -126,7 +135,8 @@ def doubtful_places(tracks: Tracks, confidence: float = LOW_CONFIDENCE) -> list[
         found += _ends(tracks, number, rows, (int(frames[0]), int(frames[-1])))
         found += _jumps(tracks, number, rows, step)
         found += _unsure(tracks, number, rows, confidence)
-    return sorted(found, key=lambda doubt: (doubt.first, doubt.id))
+    found.sort(key=lambda doubt: (doubt.first, doubt.id))
+    return [doubt for doubt in found if doubt.first >= after]
 
 
 def _ends(tracks: Tracks, number: int, rows: np.ndarray, span: tuple[int, int]) -> list[Doubt]:

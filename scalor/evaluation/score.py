@@ -5,8 +5,10 @@ left, top, width, height, confidence and any further columns; frames count from 
 `scalor track` and the output of `Tracks.to_csv`; their frames count from 0.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -58,12 +60,26 @@ GATES = (Gate("iou .5", "iou", 0.5), Gate("iou .3", "iou", 0.3), diagonal_gate()
 
 
 @dataclass(frozen=True)
-class GateScore:
+class GateResult:
     """Scores under one gate. HOTA is computed from box IoU; under the centre gate, it is computed from distances."""
 
     clear: ClearCounts
     identity: IdentityCounts
     hota: HotaCounts
+
+    def __add__(self, other: "GateResult") -> "GateResult":
+        return GateResult(self.clear + other.clear, self.identity + other.identity, self.hota + other.hota)
+
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """Return the counts for JSON, from which scores of several videos together follow."""
+        hota = {name: value.tolist() for name, value in vars(self.hota).items()}
+        return {"clear": asdict(self.clear), "identity": asdict(self.identity), "hota": hota}
+
+    @staticmethod
+    def of_counts(counts: Mapping[str, Mapping[str, Any]]) -> "GateResult":
+        """Return the scores of counts as `counts` returns them."""
+        hota = HotaCounts(**{name: np.array(value) for name, value in counts["hota"].items()})
+        return GateResult(ClearCounts(**counts["clear"]), IdentityCounts(**counts["identity"]), hota)
 
     def to_dict(self) -> dict[str, float]:
         """Return the scores as a dictionary for JSON."""
@@ -90,7 +106,7 @@ class Scores:
     """Number of rows of the ground truth that count."""
     identities: int
     """Number of different ids in these rows."""
-    gates: dict[str, GateScore]
+    gates: dict[str, GateResult]
     """Scores by the name of the gate."""
 
     def to_dict(self) -> dict[str, object]:
@@ -175,8 +191,8 @@ def pair_rows(true: BoxRows, found: BoxRows, first: int, last: int) -> list[Fram
     return pairs
 
 
-def _one_gate(pairs: list[FramePair], gate: Gate) -> GateScore:
+def _one_gate(pairs: list[FramePair], gate: Gate) -> GateResult:
     """Return the scores under one gate."""
     matches = match_sequence(pairs, gate)
     counted = [match.pair for match in matches]
-    return GateScore(clear_counts(matches, gate), identity_counts(matches), hota_counts(counted, gate))
+    return GateResult(clear_counts(matches, gate), identity_counts(matches), hota_counts(counted, gate))

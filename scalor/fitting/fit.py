@@ -23,8 +23,8 @@ from scalor.config import FPS, Config
 from scalor.errors import InputError
 from scalor.files import as_json, open_folder
 from scalor.fitting import refine, scratch
-from scalor.fitting.refine import LabelFreeScore, RefineOptions, label_free_score
-from scalor.fitting.scratch import STEPS, ScratchOptions
+from scalor.fitting.options import FitOptions, PreparedTraining
+from scalor.fitting.refine import LabelFreeScore, label_free_score
 from scalor.nn import ranks
 from scalor.pipeline import load_for
 from scalor.settings import with_values
@@ -36,8 +36,6 @@ from scalor.video import Selection, open_video
 
 CHOSEN_FILE = "chosen.json"
 """File in the run folder with the videos, the part of them and the settings."""
-MINUTES = 10.0
-"""Default duration of a refinement, minutes."""
 MIN_GAIN = 0.01
 """Smallest gain of the label-free score for which refined weights are kept. Smaller differences are noise."""
 
@@ -46,26 +44,6 @@ ARRAY_FILE = "video.npy"
 
 Change: TypeAlias = Callable[[Config], Config]
 Videos: TypeAlias = str | Path | Sequence[str | Path] | ArrayLike
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What the user may choose. None means that it is chosen from the videos."""
-
-    minutes: float | None = None
-    """Time of a refinement, preparation included."""
-    steps: int | None = None
-    """Number of training steps, instead of `minutes`."""
-    weights: StrPath | None = None
-    """Universal weights to start from; None for `any`."""
-    scratch: bool = False
-    """Train from random weights."""
-    object_size: tuple[float, float] | None = None
-    """Typical height and width of an object, pixels of the video."""
-    scale: float | None = None
-    """With `scratch`: pixels of the model's frames per pixel of the video."""
-    stride: int | None = None
-    """Learn from every n-th frame."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +103,7 @@ class Preparation:
     part: Selection
     """Part of the videos to learn from."""
     fps: float
-    prepared: refine.PreparedRefinement | scratch.PreparedTraining | None
+    prepared: PreparedTraining | None
     """What was measured in the videos; None if the fit is resumed."""
 
     def train(self, quiet: bool = False) -> Fitted:
@@ -219,7 +197,15 @@ def fit(
     >>> run = scalor.fit("ants.mp4", out="runs/ants", minutes=10)
     >>> tracks = scalor.track("ants.mp4", weights=run)
     """
-    options = FitOptions(minutes, steps, weights, scratch, object_size, scale, stride)
+    options = FitOptions(
+        minutes=minutes,
+        steps=steps,
+        weights=weights,
+        scratch=scratch,
+        object_size=object_size,
+        scale=scale,
+        stride=stride,
+    )
     part = Selection(region, start, end)
 
     def change(config: Config) -> Config:
@@ -231,7 +217,8 @@ def fit(
         ready = resumed(folder_for(video, out), device)
     else:
         fps = FPS if fps is None else fps
-        ready = prepare(as_files(video, folder_for(video, out), fps), out, options, part, fps, change, device)
+        files = as_files(video, folder_for(video, out), fps)
+        ready = prepare(files, out, options, part, fps, change, device, quiet)
     return ready.train(quiet)
 
 
@@ -243,6 +230,7 @@ def prepare(
     fps: float,
     change: Change,
     device: str | torch.device = "auto",
+    quiet: bool = False,
 ) -> Preparation:
     """Read the videos, choose the settings, and write both to a new run folder.
 
@@ -252,11 +240,9 @@ def prepare(
     chosen_device = checkpoint.pick_device(device)
     claim(folder)
     if options.scratch:
-        prepared: refine.PreparedRefinement | scratch.PreparedTraining = _from_scratch(
-            videos, folder, options, part, fps, change
-        )
+        prepared = scratch.prepare(videos, folder, part, options, fps, change, quiet)
     else:
-        prepared = _refinement(videos, folder, options, part, fps, change, chosen_device)
+        prepared = refine.prepare(videos, folder, part, options, fps, chosen_device, change, quiet)
     document = {
         "videos": list(videos),
         "part": {"region": part.region, "start": part.start, "end": part.end, "fps": fps},
@@ -335,38 +321,3 @@ def name_of(video: str) -> str:
     if not name or name == "..":
         raise InputError(f"video is {video!r}, which gives the run no name: choose its folder with --out.")
     return name
-
-
-def _refinement(
-    videos: Sequence[str],
-    folder: Path,
-    options: FitOptions,
-    part: Selection,
-    fps: float,
-    change: Change,
-    device: torch.device,
-) -> refine.PreparedRefinement:
-    """Prepare a refinement of universal weights that takes the requested minutes."""
-    if options.scale is not None:
-        raise InputError(
-            f"--scale is {options.scale}: universal weights see objects at their own scale; give --object-size "
-            "instead, or train from scratch with --scratch."
-        )
-    wish = RefineOptions(
-        options.minutes or MINUTES,
-        options.steps,
-        options.object_size,
-        options.stride,
-        os.fspath(options.weights or "any"),
-    )
-    return refine.prepare(videos, folder, part, wish, fps, device, change)
-
-
-def _from_scratch(
-    videos: Sequence[str], folder: Path, options: FitOptions, part: Selection, fps: float, change: Change
-) -> scratch.PreparedTraining:
-    """Prepare a training from random weights, with settings chosen from measurements of the video."""
-    if options.minutes is not None:
-        raise InputError(f"--minutes is {options.minutes:g}: with --scratch say --steps instead.")
-    said = ScratchOptions(options.object_size, options.scale, options.stride, options.steps or STEPS)
-    return scratch.prepare(videos, folder, part, said, fps, change)

@@ -25,7 +25,6 @@ from scalor.tracking.follow import follow
 from scalor.tracking.identity import PREDICTED_PRESENCE
 from scalor.tracking.video_view import Lens, VideoView
 from scalor.tracks import Tracks
-from scalor.video import Video
 from scalor.video.pixels import Picture, amplify_difference
 from scalor.video.resize import resize
 
@@ -102,13 +101,14 @@ class FrameCollector:
         return Frames(np.stack(self.frames), stills, starts, epochs, spots, labels)
 
 
-def keep(view: VideoView, config: Config) -> Frames:
-    """Keep every frame of a short video, or evenly spread stretches of a long one."""
+def keep(view: VideoView, config: Config, quiet: bool = False) -> Frames:
+    """Keep every frame of a short video, or evenly spread stretches of a long one. `quiet` hides the progress bar."""
     video, keeper = view.steady, FrameCollector(view, config)
     count = sum(1 for _ in video) if video.frames is None else video.frames
     stretches = max(1, count // STRETCH)
     taken = set(range(stretches)) if count <= keeper.most else set(spread(keeper.most // STRETCH, stretches))
-    for number, frame in enumerate(tqdm(video, "reading", count, file=sys.stderr, unit="frame", leave=False)):
+    frames = tqdm(video, "reading", count, file=sys.stderr, unit="frame", leave=False, disable=quiet)
+    for number, frame in enumerate(frames):
         if min(number // STRETCH, stretches - 1) in taken:
             keeper.add(frame.picture, number)
     return keeper.kept()
@@ -166,12 +166,8 @@ def stretches_of(view: VideoView, most: int) -> list[VideoView]:
     number = max(1, most // LABELLED_STRETCH)
     first, seconds = video.selection.start or 0.0, stride / video.fps
     starts = [first + int((place + 0.5) / number * (count - LABELLED_STRETCH)) * seconds for place in range(number)]
-    return [replace(view, video=part_of(video, start, start + LABELLED_STRETCH * seconds)) for start in starts]
-
-
-def part_of(video: Video, start: float, end: float) -> Video:
-    """Return the part of a video between two times in seconds."""
-    return Video(video._source, replace(video.selection, start=start, end=end))
+    parts = (video.selected(start=start, end=start + LABELLED_STRETCH * seconds) for start in starts)
+    return [replace(view, video=part) for part in parts]
 
 
 @dataclass(frozen=True)

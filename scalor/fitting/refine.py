@@ -4,7 +4,7 @@ The refinement maximises the evidence lower bound (ELBO), together with a superv
 the universal weights provides (`pseudo_labels`).
 
 >>> folder, device = Path("runs/ants"), torch.device("cpu")
->>> prepared = prepare(["ants.mp4"], folder, Selection(), RefineOptions(minutes=10), 10, device, lambda config: config)
+>>> prepared = prepare(["ants.mp4"], folder, Selection(), FitOptions(minutes=10), 10, device, lambda config: config)
 >>> train(prepared.config, folder, device)
 
 Afterwards `label_free_score` compares how well two models track the video. A good model covers the foreground with
@@ -27,6 +27,7 @@ from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.data.footage import Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from scalor.fitting.options import FitOptions, PreparedTraining
 from scalor.fitting.pseudo_labels import keep_and_label, save
 from scalor.fitting.scratch import FOOTAGE_FILE, check_length, check_views
 from scalor.health import HealthMonitor
@@ -38,8 +39,9 @@ from scalor.tracking.post_processing import usual_sizes
 from scalor.tracking.video_view import VideoView, is_universal, lens_for, look_at
 from scalor.training.step import TrainingStep, anneals
 from scalor.video import Selection, open_video
-from scalor.video.reading import Video
 
+MINUTES = 10.0
+"""Default duration of a refinement, minutes."""
 LENGTHS = ((0.0, 4), (0.6, 8))
 """Schedule of the clip length: pairs of the share of the steps from which it holds, and the number of frames."""
 LONGEST = max(frames for _, frames in LENGTHS)
@@ -58,42 +60,16 @@ TIME_SHARE = 0.9
 weights at the end."""
 
 
-@dataclass(frozen=True)
-class RefineOptions:
-    """Settings that the user may give. None means that the setting is chosen from the video and the device."""
-
-    minutes: float = 10.0
-    """Available time, preparation included."""
-    steps: int | None = None
-    """Number of optimiser steps. If given, `minutes` is ignored."""
-    object_size: tuple[float, float] | None = None
-    """Height and width of a typical object, in pixels of the video."""
-    stride: int | None = None
-    """Distance between training frames, in frames of the video."""
-    weights: str = "any"
-    """Weights to start from."""
-
-
-@dataclass(frozen=True)
-class PreparedRefinement:
-    """A refinement that is ready to start."""
-
-    config: Config
-    views: list[VideoView]
-    """The view of each video."""
-    frames: int
-    """Number of frames kept for training."""
-
-
 def prepare(
     sources: Sequence[str],
     folder: Path,
     part: Selection,
-    options: RefineOptions,
+    options: FitOptions,
     fps: float,
     device: torch.device,
     change: Callable[[Config], Config],
-) -> PreparedRefinement:
+    quiet: bool = False,
+) -> PreparedTraining:
     """Survey and track the videos, save the training frames, and plan as many steps as the time allows.
 
     Parameters
@@ -104,20 +80,22 @@ def prepare(
         Run folder, in which the frames are saved.
     part : Selection
         Part of the videos to use.
-    options : RefineOptions
-        Settings given by the user.
+    options : FitOptions
+        Options given by the user.
     fps : float
         Frames a second of sources that do not state their own.
     device : torch.device
         Device of the tracking and of the timed steps.
     change : callable
         Function that applies the user's overrides to the chosen config.
+    quiet : bool
+        Hide the progress bar.
     """
     begun = time.monotonic()
-    start = checkpoint.read(checkpoint.find(options.weights)).config
+    start = checkpoint.read(checkpoint.find(options.start)).config
     if not is_universal(start.scene):
         raise InputError(
-            f"weights is {options.weights!r}: refine universal weights, such as any, or a model fitted so."
+            f"weights is {options.start!r}: give universal weights, such as any, or weights refined from them."
         )
     selection = replace(part, stride=options.stride or part.stride)
     views = [look_at(open_video(source, selection, fps), options.object_size) for source in sources]
@@ -125,7 +103,7 @@ def prepare(
     for view in views:
         check_length(view.steady, LONGEST)
     config = settings(start.model, views[0], selection.stride, str(folder / FOOTAGE_FILE), options)
-    kept = (keep_and_label(view, config, load_for(view, options.weights, device)) for view in views)
+    kept = (keep_and_label(view, config, load_for(view, options.start, device), quiet) for view in views)
     frames = reduce(Frames.beside, kept)
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
@@ -133,13 +111,13 @@ def prepare(
         config = replace(config, train=replace(config.train, lesson=0.0))
     config = change(config)
     if options.steps is None:
-        left = 60 * options.minutes * TIME_SHARE - (time.monotonic() - begun)
+        left = 60 * (options.minutes or MINUTES) * TIME_SHARE - (time.monotonic() - begun)
         config = replace(config, train=schedule(steps_in(config, left, device), config.train))
         config = change(config)  # apply the user's overrides last
-    return PreparedRefinement(config, views, len(frames.frames))
+    return PreparedTraining(config, views, len(frames.frames))
 
 
-def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, options: RefineOptions) -> Config:
+def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, options: FitOptions) -> Config:
     """Return the config of a refinement: the universal model at the scale and contrast of this view.
 
     `stride` is the distance between training frames, and `footage` the file that holds them.
@@ -176,7 +154,7 @@ def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, opt
         temperature=(0.3, 0.3, 0),
         presence_prior=(0.01, 0.01, 0),
         lesson=SUPERVISED_WEIGHT,
-        start=options.weights,
+        start=options.start,
         log_every=10,
         picture_every=25,
         save_every=25,
@@ -249,7 +227,7 @@ def label_free_score(view: VideoView, tracker: Tracker) -> LabelFreeScore:
     monitor = monitor_for(tracker, view)
     assert isinstance(monitor, HealthMonitor)
     found, lens, boxes, usual = view.found, lens_of(tracker, view), 0, 0
-    for step in itertools.islice(follow(tracker, part_of(view)), COMPARED):
+    for step in itertools.islice(follow(tracker, middle_of(view)), COMPARED):
         if step.foreground is not None:
             monitor.step(step.frame.index, step.foreground, step.in_view, step.brighter)
         if found is not None and len(step.in_view):
@@ -262,7 +240,7 @@ def label_free_score(view: VideoView, tracker: Tracker) -> LabelFreeScore:
     return LabelFreeScore(facts.explained or 0.0, on_something, max(0.0, 1 - broken), usual / max(1, boxes))
 
 
-def part_of(view: VideoView) -> VideoView:
+def middle_of(view: VideoView) -> VideoView:
     """Return a view of the COMPARED frames in the middle of a long video.
 
     The view is returned unchanged if the video is short, if its length is unknown or if its camera moves.
@@ -272,5 +250,5 @@ def part_of(view: VideoView) -> VideoView:
         return view
     first, stride = video.selection.start or 0.0, video.selection.stride
     start = first + (video.frames - COMPARED) // 2 * stride / video.fps
-    later = Video(video._source, replace(video.selection, start=start))
+    later = video.selected(start=start)
     return replace(view, video=later, steady=later)

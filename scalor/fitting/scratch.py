@@ -5,7 +5,7 @@ The settings are chosen from a survey of the video.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from scalor.boxes import FLAT
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
 from scalor.data.footage import Frames
 from scalor.errors import InputError
+from scalor.fitting.options import FitOptions, PreparedTraining
 from scalor.fitting.pseudo_labels import keep, save
 from scalor.still.survey import Survey
 from scalor.tracking.video_view import VideoView, look_at
@@ -49,29 +50,15 @@ SIZE_RANGE, SIZE_RANGE_IN_PERSPECTIVE = 0.5, 0.3
 between near and far objects; with the smaller range, no box has room for two objects."""
 
 
-@dataclass(frozen=True)
-class ScratchOptions:
-    """Settings that the user may give. None means that the setting is chosen from the video."""
-
-    object_size: tuple[float, float] | None = None
-    """Height and width of a typical object, in pixels of the video."""
-    scale: float | None = None
-    """Pixels of a frame at the model's scale per pixel of the video."""
-    stride: int | None = None
-    """Distance between training frames, in frames of the video."""
-    steps: int = STEPS
-    """Number of optimiser steps."""
-
-
-def choose(found: Survey, options: ScratchOptions, size: tuple[int, int], frames: int, footage: str) -> Config:
+def choose(found: Survey, options: FitOptions, size: tuple[int, int], frames: int, footage: str) -> Config:
     """Return the full config for a video.
 
     Parameters
     ----------
     found : Survey
         Survey of the video.
-    options : ScratchOptions
-        Settings given by the user.
+    options : FitOptions
+        Options given by the user.
     size : tuple of int
         Height and width of the video, in pixels.
     frames : int
@@ -115,7 +102,7 @@ def choose(found: Survey, options: ScratchOptions, size: tuple[int, int], frames
         still=True,
         sigma=sigma_for(found.strength * contrast, math.prod(object_size)),
     )
-    return Config(model, scene, scene, schedule(options.steps))
+    return Config(model, scene, scene, schedule(options.steps or STEPS))
 
 
 def schedule(steps: int) -> TrainConfig:
@@ -177,24 +164,14 @@ FOOTAGE_FILE = "footage.npz"
 """Name of the file in the run folder that holds the training frames."""
 
 
-@dataclass(frozen=True)
-class PreparedTraining:
-    """A training that is ready to start."""
-
-    config: Config
-    found: Survey
-    """Survey of the first video. Settings that the user does not give are chosen from it."""
-    frames: int
-    """Number of frames kept for training."""
-
-
 def prepare(
     sources: Sequence[str],
     folder: Path,
     part: Selection,
-    options: ScratchOptions,
+    options: FitOptions,
     fps: float,
     change: Callable[[Config], Config],
+    quiet: bool = False,
 ) -> PreparedTraining:
     """Survey the videos, choose the settings and save the training frames in the run folder.
 
@@ -206,12 +183,14 @@ def prepare(
         Run folder, in which the frames are saved.
     part : Selection
         Part of the videos to use. Its stride is ignored.
-    options : ScratchOptions
-        Settings given by the user.
+    options : FitOptions
+        Options given by the user.
     fps : float
         Frames a second of sources that do not state their own.
     change : callable
         Function that applies the user's overrides to the chosen config.
+    quiet : bool
+        Hide the progress bar.
     """
     views = [look_at(open_video(source, replace(part, stride=1), fps), options.object_size) for source in sources]
     check_views(views)
@@ -222,10 +201,10 @@ def prepare(
     strided = [at_stride(view, config.scene.stride) for view in views]
     for view in strided:
         check_length(view.steady, config.scene.length)
-    frames = reduce(Frames.beside, (keep(view, config) for view in strided))
+    frames = reduce(Frames.beside, (keep(view, config, quiet) for view in strided))
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
-    return PreparedTraining(config, found, len(frames.frames))
+    return PreparedTraining(config, views, len(frames.frames))
 
 
 def check_views(views: Sequence[VideoView]) -> None:
@@ -249,7 +228,7 @@ def at_stride(view: VideoView, stride: int) -> VideoView:
     selection = view.video.selection
     if stride == selection.stride:
         return view
-    return replace(view, steady=Video(view.steady._source, replace(view.steady.selection, stride=stride)))
+    return replace(view, steady=view.steady.selected(stride=stride))
 
 
 def check_length(video: Video, length: int) -> None:

@@ -57,9 +57,9 @@ def crop(image: Float[Tensor, "B C H W"], where: Float[Tensor, "B N 4"], samples
     """
     if _uses_triton(image):
         # Imported when first needed: a machine without a GPU may have no Triton.
-        from scalor.kernels import splat
+        from scalor.kernels import triton_operators
 
-        return splat.crop(image, where, samples)
+        return triton_operators.crop(image, where, samples)
     local = image.device.type == "cpu" and not _small(image) if _forced is None else _forced == "local"
     dtype = _wide(image, where)
     with torch.autocast(image.device.type, enabled=False):
@@ -87,9 +87,9 @@ def paste(
         Frames in float32 or higher precision.
     """
     if _uses_triton(glimpses):
-        from scalor.kernels import splat
+        from scalor.kernels import triton_operators
 
-        return splat.paste(glimpses, where, frame)
+        return triton_operators.paste(glimpses, where, frame)
     # `paste_window` reads the largest box on the host: free only on the CPU, and not possible in a compiled graph.
     local = _forced != "matmul" and glimpses.device.type == "cpu" and not torch.compiler.is_compiling()
     window = plain_torch.paste_window(where, glimpses.shape[-1], frame) if local else None

@@ -13,10 +13,31 @@ from typing import Any, NamedTuple
 from scalor.files import Stopped
 from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob, on_device
-from scalor.many.worker import track_job
+from scalor.many.worker import Task, do_job
 
 Progress = Callable[[str, int, int | None], None]
 """Receives the name of a video, its frames so far, and its frames in all, if that is known."""
+
+
+PRELOADED = [
+    *(
+        "scalor.pipeline",
+        "scalor.many.tracking_task",
+        "scalor.measures",
+        "scalor.video.containers",
+        "scalor.visual.plots",
+    ),
+    *(
+        "cv2",
+        "pandas",
+        "pyarrow.parquet",
+        "matplotlib.figure",
+        "matplotlib.backends.backend_agg",
+        "scipy.ndimage",
+        "PIL.Image",
+    ),
+]
+"""Modules that the server of new workers imports once; those that are not installed are left out."""
 
 
 class Running(NamedTuple):
@@ -33,8 +54,8 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def work(job: VideoJob, out: Path, again: bool, results: "Connection[object, object]") -> None:
-    """Track a video in a process of its own, and send the progress and the outcome."""
+def work(task: Task, job: VideoJob, out: Path, again: bool, results: "Connection[object, object]") -> None:
+    """Do a task for a video in a process of its own, and send the progress and the outcome."""
 
     def tell(frames: int, total: int | None) -> None:
         try:
@@ -43,12 +64,13 @@ def work(job: VideoJob, out: Path, again: bool, results: "Connection[object, obj
             raise Stopped(signal.SIGTERM) from error
 
     try:
-        results.send(track_job(job, out, tell, again))
+        results.send(do_job(task, job, out, tell, again))
     except (Stopped, OSError):
         raise SystemExit(1) from None
 
 
 def run_local(
+    task: Task,
     jobs: Sequence[VideoJob],
     out: Path,
     workers: int,
@@ -57,13 +79,15 @@ def run_local(
     devices: Sequence[str] = (),
     again: bool = False,
 ) -> Iterator[VideoOutcome]:
-    """Track videos in worker processes and yield each outcome as soon as it is known.
+    """Do a task for videos in worker processes and yield each outcome as soon as it is known.
 
     A worker that is killed is replaced, and its video goes on where it was, `retries` times at most. When this
     generator is closed, or a stop signal comes, the workers are stopped.
 
     Parameters
     ----------
+    task
+        What to do with each video.
     jobs
         The videos.
     out
@@ -77,12 +101,12 @@ def run_local(
     devices
         Devices to spread the videos over; empty for the device of each job.
     again
-        Whether to track every video from its first frame, whatever is there.
+        Whether to do every video from the beginning, whatever is there.
     """
     kind = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context: Any = multiprocessing.get_context(kind)
     if kind == "forkserver":  # so that a worker starts in milliseconds
-        context.set_forkserver_preload(["scalor.pipeline", "scalor.many.worker", "scalor.many.store"])
+        context.set_forkserver_preload(PRELOADED)
     waiting = [(job, 1) for job in reversed(jobs)]
     free = list(range(workers))[::-1]
     running: dict[Connection[object, object], Running] = {}
@@ -93,7 +117,7 @@ def run_local(
                 slot = free.pop()
                 placed = on_device(job, devices[slot % len(devices)]) if devices else job
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=work, args=(placed, out, again and attempt == 1, theirs))
+                process = context.Process(target=work, args=(task, placed, out, again and attempt == 1, theirs))
                 process.start()
                 theirs.close()
                 running[ours] = Running(process, job, attempt, slot)

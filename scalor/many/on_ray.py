@@ -9,12 +9,12 @@ from typing import Any
 from scalor.errors import InputError
 from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob
-from scalor.many.worker import track_job
+from scalor.many.worker import Task, do_job
 
 
-def track_on_ray(job: VideoJob, out: str, again: bool) -> VideoOutcome:
-    """Track a video in a task; the folder of all results must be the same for all nodes."""
-    return track_job(job, Path(out), None, again)
+def work_on_ray(task: Task, job: VideoJob, out: str, again: bool) -> VideoOutcome:
+    """Do a task for a video on a node; the folder of all results must be the same for all nodes."""
+    return do_job(task, job, Path(out), None, again)
 
 
 def connect(address: str | None) -> Any:
@@ -32,15 +32,23 @@ def connect(address: str | None) -> Any:
 
 
 def run_on_ray(
-    jobs: Sequence[VideoJob], out: Path, retries: int, address: str | None, gpus: float = 0.0, again: bool = False
+    task: Task,
+    jobs: Sequence[VideoJob],
+    out: Path,
+    retries: int,
+    address: str | None,
+    gpus: float = 0.0,
+    again: bool = False,
 ) -> Iterator[VideoOutcome]:
-    """Track videos on a Ray cluster and yield each outcome as soon as it is known.
+    """Do a task for videos on a Ray cluster and yield each outcome as soon as it is known.
 
     Ray starts the task of a worker or a node that is lost again elsewhere, `retries` times at most; it goes on where it
     was.
 
     Parameters
     ----------
+    task
+        What to do with each video.
     jobs
         The videos, with paths that all nodes can read.
     out
@@ -52,12 +60,12 @@ def run_on_ray(
     gpus
         GPUs for each video; may be a fraction.
     again
-        Whether to track every video from its first frame, whatever is there.
+        Whether to do every video from the beginning, whatever is there.
     """
     ray = connect(address)
-    task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(track_on_ray)
+    remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(work_on_ray)
     whole = str(out.resolve())
-    pending = {task.remote(replace(job, video=absolute(job.video)), whole, again): job for job in jobs}
+    pending = {remote.remote(task, replace(job, video=absolute(job.video)), whole, again): job for job in jobs}
     try:
         while pending:
             (ready, *_), _ = ray.wait(list(pending), num_returns=1)

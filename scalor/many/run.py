@@ -20,8 +20,10 @@ from scalor.many.index_page import write_index
 from scalor.many.local import Progress, run_local, usable_cores
 from scalor.many.on_ray import run_on_ray
 from scalor.many.store import finish_store
-from scalor.many.video_records import RECORDS, VideoOutcome
+from scalor.many.tracking_task import TRACK
+from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob
+from scalor.many.worker import Task
 
 ENGINES = ("local", "ray")
 RETRIES = 3
@@ -95,33 +97,50 @@ def track_many(
     ManySummary
         The outcome of each video, in the order of `jobs`.
     """
-    if engine not in ENGINES:
-        raise InputError(f"engine is {engine!r}: choose from {', '.join(ENGINES)}.")
     begun = time.monotonic()
     folder = open_folder(out)
-    open_folder(folder / RECORDS)
-    if engine == "ray":
-
-        def start(report: Progress) -> Iterator[VideoOutcome]:
-            return run_on_ray(jobs, folder, retries, address, gpus, again)
-
-    else:
-        devices = graphics_cards(jobs)
-        count = workers or len(devices) or usable_cores()
-
-        def start(report: Progress) -> Iterator[VideoOutcome]:
-            return run_local(jobs, folder, min(count, max(1, len(jobs))), retries, report, devices, again)
-
-    found: dict[str, VideoOutcome] = {}
-    with ProgressOfAll(len(jobs), quiet) as shown, closing(start(shown.report)) as outcomes:  # type: ignore[type-var]
-        for outcome in outcomes:
-            found[outcome.name] = outcome
-            shown.finish(outcome)
-    ordered = tuple(found[job.name] for job in jobs)
-    summary = ManySummary(folder, ordered, time.monotonic() - begun)
+    outcomes = run_jobs(TRACK, jobs, folder, workers, engine, address, retries, gpus, again, quiet)
+    summary = ManySummary(folder, outcomes, time.monotonic() - begun)
     if whole:
         write_summary(summary)
     return summary
+
+
+def run_jobs(
+    task: Task,
+    jobs: Sequence[VideoJob],
+    folder: Path,
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    retries: int = RETRIES,
+    gpus: float = 0.0,
+    again: bool = False,
+    quiet: bool = False,
+    unit: str = "videos",
+) -> tuple[VideoOutcome, ...]:
+    """Do a task for every video, and return the outcomes in the order of the jobs; see `track_many`."""
+    if engine not in ENGINES:
+        raise InputError(f"engine is {engine!r}: choose from {', '.join(ENGINES)}.")
+    open_folder(folder / task.records)
+    if engine == "ray":
+
+        def start(report: Progress) -> Iterator[VideoOutcome]:
+            return run_on_ray(task, jobs, folder, retries, address, gpus, again)
+
+    else:
+        devices = graphics_cards(jobs)
+        count = min(workers or len(devices) or usable_cores(), max(1, len(jobs)))
+
+        def start(report: Progress) -> Iterator[VideoOutcome]:
+            return run_local(task, jobs, folder, count, retries, report, devices, again)
+
+    found: dict[str, VideoOutcome] = {}
+    with ProgressOfAll(len(jobs), quiet, unit) as shown, closing(start(shown.report)) as outcomes:  # type: ignore[type-var]
+        for outcome in outcomes:
+            found[outcome.name] = outcome
+            shown.finish(outcome)
+    return tuple(found[job.name] for job in jobs)
 
 
 def graphics_cards(jobs: Sequence[VideoJob]) -> list[str]:
@@ -144,14 +163,14 @@ def write_summary(summary: ManySummary) -> None:
 class ProgressOfAll:
     """A progress bar over all videos, which counts parts of videos, with the time left."""
 
-    def __init__(self, videos: int, quiet: bool) -> None:
+    def __init__(self, videos: int, quiet: bool, unit: str = "videos") -> None:
         self.bar: tqdm[Any] = tqdm(
             total=videos,
             file=sys.stderr,
-            unit="video",
+            unit=unit,
             leave=False,
             disable=quiet,
-            bar_format="{l_bar}{bar}| {n:.1f}/{total} videos [{elapsed}, {remaining} left] {postfix}",
+            bar_format="{l_bar}{bar}| {n:.1f}/{total} {unit} [{elapsed}, {remaining} left] {postfix}",
         )
         self.parts: dict[str, float] = {}
         self.failed = 0

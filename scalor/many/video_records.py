@@ -12,7 +12,7 @@ RECORDS = "videos"
 """Folder of the records, one JSON file per video, in the folder of all results."""
 VIDEOS = "tracked"
 """Folder of the result folders, in the folder of all results."""
-State = Literal["done", "kept", "failed", "stopped"]
+State = Literal["done", "kept", "failed", "begun"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class VideoOutcome:
     name: str
     video: str
     state: State
-    """`kept` if the results of an earlier run were there already."""
+    """`kept` if the results of an earlier run were there already; `begun` only in the record of a fit under way."""
     reason: str = ""
     """Why it failed."""
     frames: int = 0
@@ -36,14 +36,14 @@ class VideoOutcome:
     """Frames that were there already from a worker that was stopped or killed."""
 
 
-def record_path(out: Path, name: str) -> Path:
+def record_path(out: Path, name: str, records: str = RECORDS) -> Path:
     """Return the file of the record of a video."""
-    return out / RECORDS / f"{name}.json"
+    return out / records / f"{name}.json"
 
 
-def write_record(out: Path, outcome: VideoOutcome, key: dict[str, str]) -> None:
-    """Write down that a video was tracked, and with what."""
-    path = record_path(out, outcome.name)
+def write_record(out: Path, outcome: VideoOutcome, key: dict[str, str], records: str = RECORDS) -> None:
+    """Write down what came of a video, and with what."""
+    path = record_path(out, outcome.name, records)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(as_json({"key": key, "outcome": asdict(outcome)}))
@@ -51,10 +51,10 @@ def write_record(out: Path, outcome: VideoOutcome, key: dict[str, str]) -> None:
             os.fsync(file.fileno())
 
 
-def read_record(out: Path, name: str) -> dict[str, Any] | None:
+def read_record(out: Path, name: str, records: str = RECORDS) -> dict[str, Any] | None:
     """Return the record of a video; None if there is no usable one."""
     try:
-        record = json.loads(record_path(out, name).read_bytes())
+        record = json.loads(record_path(out, name, records).read_bytes())
         VideoOutcome(**record["outcome"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -15,6 +15,8 @@ from scalor.video.reading import IMAGES
 VIDEO_FILES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".wmv", ".ts", ".npy", ".npz")
 """Endings of the files of a folder that are videos. A file that is named on its own may have any ending."""
 LISTS = (".csv", ".parquet")
+COLUMNS = ("weights", "region", "start", "end", "stride", "fps", "masks", "raw", "slots", "object_size")
+"""Columns of a table that are options of `scalor track`."""
 SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -36,7 +38,7 @@ def is_list_of_videos(words: Sequence[str]) -> bool:
     return len(found) > 1 or (Path(words[0]).is_dir() and found not in ([], [words[0]]))
 
 
-def find_jobs(words: Sequence[str], options: Mapping[str, Any]) -> list[VideoJob]:
+def find_jobs(words: Sequence[str], options: Mapping[str, Any], columns: Sequence[str] = COLUMNS) -> list[VideoJob]:
     """Return the videos that words name, in their order and each once, with unique names.
 
     Parameters
@@ -46,10 +48,12 @@ def find_jobs(words: Sequence[str], options: Mapping[str, Any]) -> list[VideoJob
         `video` is its path, relative to the table; `name` its name in the results; other columns are options.
     options
         Options of all videos. Those of a table have precedence.
+    columns
+        Columns of a table that are options.
     """
     jobs: dict[str, VideoJob] = {}
     for word in words:
-        for job in jobs_of(word, options):
+        for job in jobs_of(word, options, columns):
             jobs.setdefault(str(Path(job.video).resolve()) + repr(sorted(job.options.items(), key=str)), job)
     named: dict[str, VideoJob] = {}
     for job in jobs.values():
@@ -62,10 +66,10 @@ def find_jobs(words: Sequence[str], options: Mapping[str, Any]) -> list[VideoJob
     return list(jobs.values())
 
 
-def jobs_of(word: str, options: Mapping[str, Any]) -> list[VideoJob]:
+def jobs_of(word: str, options: Mapping[str, Any], columns: Sequence[str]) -> list[VideoJob]:
     """Return the videos that one word names."""
     if Path(word).suffix.lower() in LISTS:
-        return jobs_of_table(Path(word), options)
+        return jobs_of_table(Path(word), options, columns)
     root = Path(word) if Path(word).is_dir() else None
     found = videos_of(word)
     if not found:
@@ -99,7 +103,7 @@ def name_of(video: str, root: Path | None) -> str:
     return SAFE.sub("_", "_".join(whole.with_suffix("").parts)).strip("._") or "video"
 
 
-def jobs_of_table(path: Path, options: Mapping[str, Any]) -> list[VideoJob]:
+def jobs_of_table(path: Path, options: Mapping[str, Any], columns: Sequence[str]) -> list[VideoJob]:
     """Return the videos of a table."""
     jobs = []
     for number, row in enumerate(read_table(path), start=1):
@@ -109,7 +113,7 @@ def jobs_of_table(path: Path, options: Mapping[str, Any]) -> list[VideoJob]:
             raise InputError(f"row {number} of {path} names no video: give its path in the column video.")
         where = str(path.parent / str(video))
         name = SAFE.sub("_", str(given.pop("name", ""))).strip("._") or name_of(where, None)
-        own = {key: option(path, number, key, value) for key, value in given.items()}
+        own = {key: option(path, number, key, value, columns) for key, value in given.items()}
         jobs.append(VideoJob(name, where, {**options, **own}))
     return jobs
 
@@ -146,7 +150,7 @@ def numbers(value: object, kind: type, count: int) -> tuple[Any, ...]:
     return found
 
 
-OPTIONS: dict[str, Callable[[Any], Any]] = {
+CELLS: dict[str, Callable[[Any], Any]] = {
     "weights": str,
     "region": lambda value: numbers(value, int, 4),
     "start": float,
@@ -157,16 +161,19 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "raw": yes,
     "slots": int,
     "object_size": lambda value: numbers(value, float, 2),
+    "minutes": float,
+    "steps": int,
+    "scale": float,
 }
-"""Columns of a table that are options, and how a cell is read."""
+"""How the cells of a column are read."""
 
 
-def option(path: Path, number: int, name: str, value: object) -> Any:
+def option(path: Path, number: int, name: str, value: object, columns: Sequence[str]) -> Any:
     """Return the value of an option in a row of a table."""
-    if name not in OPTIONS:
-        raise InputError(f"{path} has the column {name}: choose from video, name, {', '.join(OPTIONS)}.")
+    if name not in columns:
+        raise InputError(f"{path} has the column {name}: choose from video, name, {', '.join(columns)}.")
     try:
-        return OPTIONS[name](value)
+        return CELLS[name](value)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} is {value!r} in row {number} of {path}: see `scalor track --help`.") from error
 

@@ -3,31 +3,45 @@
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scalor.errors import InputError
-from scalor.files import FolderBusy, stop_signals_raised
-from scalor.many.store import add_to_store
-from scalor.many.video_records import VIDEOS, VideoOutcome, read_record, record_path, write_record
+from scalor.files import stop_signals_raised
+from scalor.many.video_records import VideoOutcome, read_record, record_path, write_record
 from scalor.many.videos import VideoJob
 
-BUSY_SECONDS = 60.0
-"""Time to wait for a folder in which a worker of a run that was killed is still writing."""
 TELL_SECONDS = 0.5
 """Smallest time between two reports of progress."""
 
 Tell = Callable[[int, int | None], None]
-"""Receives the number of frames tracked so far and the number in all, if it is known."""
+"""Receives the number of frames so far and the number in all, if it is known."""
 
 
-def track_job(job: VideoJob, out: Path, tell: Tell | None = None, again: bool = False) -> VideoOutcome:
-    """Track a video into its folder, unless that was done before with the same video, weights and options.
+@dataclass(frozen=True)
+class Task:
+    """What is done with each video: it is tracked, fitted or scored, or a stretch of it is tracked."""
+
+    records: str
+    """Folder of the records of finished videos, in the folder of all results."""
+    key: Callable[[VideoJob, Path], dict[str, str]]
+    """Return what the results depend on."""
+    work: Callable[[VideoJob, Path, Tell, bool], dict[str, Any]]
+    """Do the work, from the beginning if the last argument is true; return the facts of the outcome."""
+    product: Callable[[VideoJob, Path], Path]
+    """Return the file without which the work was not done."""
+
+
+def do_job(task: Task, job: VideoJob, out: Path, tell: Tell | None = None, again: bool = False) -> VideoOutcome:
+    """Do a task for a video, unless that was done before with the same video, weights and options.
 
     Nothing is raised but `Stopped`: whatever goes wrong stands in the outcome.
 
     Parameters
     ----------
+    task : Task
+        What to do.
     job : VideoJob
         The video.
     out : Path
@@ -35,19 +49,21 @@ def track_job(job: VideoJob, out: Path, tell: Tell | None = None, again: bool = 
     tell : callable, optional
         Receives the progress.
     again : bool
-        Whether to track it in any case, from its first frame.
+        Whether to do it in any case, from the beginning.
     """
     begun = time.monotonic()
     try:
         with stop_signals_raised():
-            key = key_of(job)
+            key = task.key(job, out)
             if again:  # also for the worker that comes after this one if this one is killed
-                record_path(out, job.name).unlink(missing_ok=True)
-            before = done_before(job, out, key)
+                record_path(out, job.name, task.records).unlink(missing_ok=True)
+            before = done_before(task, job, out, key)
             if before is not None:
                 return before
-            outcome = VideoOutcome(**tracked(job, out, tell, again), seconds=round(time.monotonic() - begun, 2))
-            write_record(out, outcome, key)
+            facts = task.work(job, out, now_and_then(tell), again)
+            seconds = round(time.monotonic() - begun, 2)
+            outcome = VideoOutcome(job.name, job.video, "done", seconds=seconds, **facts)
+            write_record(out, outcome, key, task.records)
             return outcome
     except (
         InputError,
@@ -67,66 +83,24 @@ def track_job(job: VideoJob, out: Path, tell: Tell | None = None, again: bool = 
         return VideoOutcome(job.name, job.video, "failed", reason, seconds=round(time.monotonic() - begun, 2))
 
 
-def tracked(job: VideoJob, out: Path, tell: Tell | None, again: bool) -> dict[str, Any]:
-    """Track a video and add it to the store; return the facts of its outcome."""
-    import torch
+def done_before(task: Task, job: VideoJob, out: Path, key: dict[str, str]) -> VideoOutcome | None:
+    """Return the outcome of an earlier run whose results are there and would be the same; None otherwise."""
+    record = read_record(out, job.name, task.records)
+    if record is None or record["key"] != key or not task.product(job, out).exists():
+        return None
+    if record["outcome"]["state"] == "begun":
+        return None
+    return VideoOutcome(**{**record["outcome"], "state": "kept"})
 
-    from scalor.pipeline import track_to_folder
 
-    torch.set_num_threads(1)  # the results must not depend on the number of workers
+def now_and_then(tell: Tell | None) -> Tell:
+    """Return a receiver of progress that passes on a report every half second."""
     last = 0.0
 
-    def now_and_then(frames: int, total: int | None) -> None:
+    def passed_on(frames: int, total: int | None) -> None:
         nonlocal last
         if tell is not None and time.monotonic() - last > TELL_SECONDS:
             last = time.monotonic()
             tell(frames, total)
 
-    folder = out / VIDEOS / job.name
-    until = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            found = track_to_folder(
-                job.video, folder, quiet=True, restart=again, replace_unfinished=True, tell=now_and_then, **job.options
-            )
-            break
-        except FolderBusy:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.5)
-    add_to_store(out, job.name, folder)
-    health = found.health
-    return {
-        "name": job.name,
-        "video": job.video,
-        "state": "done",
-        "frames": found.summary.frames,
-        "objects": found.summary.objects,
-        "rows": found.summary.rows,
-        "verdict": None if health is None else health.verdict,
-        "frames_before": found.frames_before,
-    }
-
-
-def key_of(job: VideoJob) -> dict[str, str]:
-    """Return what the results of a video depend on: the video, the weights and the options."""
-    from scalor import fingerprints
-    from scalor.tracker_choice import TrackerChoice
-
-    options = dict(job.options)
-    names = ("weights", "object_size", "slots", "masks", "raw", "device")
-    choice = TrackerChoice(**{name: options[name] for name in names if name in options})
-    kept = {name: str(value) for name, value in sorted(options.items()) if name not in ("weights", "device")}
-    try:
-        video = fingerprints.of_video(job.video)
-    except OSError as error:
-        raise InputError(f"{job.video} cannot be read ({error.strerror}): give a video that you may read.") from error
-    return {"video": video, "weights": choice.fingerprint, **kept}
-
-
-def done_before(job: VideoJob, out: Path, key: dict[str, str]) -> VideoOutcome | None:
-    """Return the outcome of an earlier run whose results are there and would be the same; None otherwise."""
-    record = read_record(out, job.name)
-    if record is None or record["key"] != key or not (out / VIDEOS / job.name / "report.html").exists():
-        return None
-    return VideoOutcome(**{**record["outcome"], "state": "kept"})
+    return passed_on

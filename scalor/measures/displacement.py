@@ -33,6 +33,15 @@ def mean_squared_displacement(samples: Samples, lags: int | None = None, each: b
     -------
     DataFrame
         Columns lag_s, msd (in its unit squared) and pairs; lags without a pair are left out.
+
+    Examples
+    --------
+    Steady motion of 10 px a step: 10² and 20² after one and two steps.
+
+    >>> mean_squared_displacement(samples_of(tracks), lags=2)
+       lag_s  msd_px2  pairs
+    0    0.1    100.0      6
+    1    0.2    400.0      4
     """
     if lags is not None and lags < 1:
         raise InputError(f"lags is {lags}: give a number of frames from 1.")

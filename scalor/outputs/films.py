@@ -45,14 +45,16 @@ class OverlayFilm:
 
     def draw(self, frame: TrackedFrame) -> UInt8[np.ndarray, "h w 3"]:
         """Draw the next frame with its tracks."""
-        tracks = frame.tracks
+        self.pass_over(frame.tracks)
+        picture = frame.picture if frame.tracks.masks is None else _with_masks(frame)
+        return draw_tracks(picture, join_tracks(list(self._recent)), self._count - 1, trails=self.trails)
+
+    def pass_over(self, tracks: Tracks) -> None:
+        """Take the tracks of the next frame into the trails, without drawing it."""
         # Trails are counted in tracked frames; with a stride, the original has more frames in between.
         now = np.full(len(tracks), self._count)
         self._recent.append(replace(tracks, frame=now, masks=None))
-        picture = frame.picture if tracks.masks is None else _with_masks(frame)
-        drawn = draw_tracks(picture, join_tracks(list(self._recent)), self._count, trails=self.trails)
         self._count += 1
-        return drawn
 
 
 def mark_predicted(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:

@@ -31,17 +31,17 @@ p { margin: 0.25rem 0 0.75rem; }
 a { color: var(--accent); }
 .lead, .note, figcaption { color: var(--soft); }
 .note, figcaption { font-size: 0.875rem; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 0.75rem; margin: 1.25rem 0; }
-.tiles div, section { background: var(--card); border: 1px solid var(--line); border-radius: 0.6rem; }
-.tiles div { padding: 0.75rem 1rem; }
-.tiles b { display: block; font-size: 1.3rem; line-height: 1.3; white-space: nowrap; letter-spacing: -0.01em; }
-.tiles span { color: var(--soft); font-size: 0.875rem; }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 0.6rem; }
+.facts { display: flex; flex-wrap: wrap; gap: 0.2rem 1.25rem; list-style: none; margin: 0.5rem 0 1rem; padding: 0;
+  color: var(--soft); }
+.facts b { color: var(--ink); }
+.chip { border-radius: 0.35rem; padding: 0.05rem 0.5rem; font-size: 0.875rem; font-weight: 700; }
 section { padding: 1rem; margin: 1rem 0; overflow: hidden; }
 figure { margin: 0; }
 img { display: block; max-width: 100%; height: auto; border-radius: 0.35rem; }
 .wide img { margin: 0 auto; max-height: 40rem; }
 .plot img { margin: 0 auto; width: 42rem; }
-.stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: 0.75rem; }
+.stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(22rem, 100%), 1fr)); gap: 0.75rem; }
 .stills img { width: 100%; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
@@ -55,10 +55,9 @@ dt { color: var(--soft); overflow-wrap: anywhere; }
 dd { margin: 0; overflow-wrap: anywhere; }
 .health ul { list-style: none; margin: 0 0 0.5rem; padding: 0; }
 .health li { margin: 0.35rem 0; }
-.health li b, .health h2 span { border-radius: 0.35rem; padding: 0.05rem 0.5rem; font-size: 0.875rem; }
-.health .ok b, .health h2 .ok { background: var(--ok-paper); color: var(--ok); }
-.health .warn b, .health h2 .warn { background: var(--warn-paper); color: var(--warn); }
-.health .bad b, .health h2 .bad { background: var(--bad-paper); color: var(--bad); }
+.chip.ok { background: var(--ok-paper); color: var(--ok); }
+.chip.warn { background: var(--warn-paper); color: var(--warn); }
+.chip.bad { background: var(--bad-paper); color: var(--bad); }
 .health summary { color: var(--soft); font-size: 0.875rem; cursor: pointer; }
 code { font: 0.875em ui-monospace, "DejaVu Sans Mono", monospace; }
 @media (max-width: 36rem) {
@@ -69,6 +68,9 @@ code { font: 0.875em ui-monospace, "DejaVu Sans Mono", monospace; }
   th { white-space: normal; vertical-align: bottom; line-height: 1.2; }
 }
 """
+
+VERDICTS = {"good": "ok", "doubtful": "warn", "not to be trusted": "bad"}
+"""Level of each verdict, for its colour."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ class HtmlReport:
         """Return the whole page. It needs no other file except the player's data."""
         title = f"Objects in {Path(str(self.facts['video'])).name}" if "video" in self.facts else "Objects found"
         sections = [
-            self._health(),
             assembly.elements("files", self.player),
+            self._health(),
             self._stills(),
             self._trajectories(),
             self._counts(),
@@ -126,7 +128,7 @@ class HtmlReport:
                 f"<title>{escape(title)}</title>\n<style>{STYLE}{assembly.style()}</style>\n</head>\n<body>\n<main>",
                 f"<h1>{escape(title)}</h1>",
                 f'<p class="lead">{self._lead()}</p>',
-                self._tiles(),
+                self._numbers(),
                 *sections,
                 f"</main>\n<script>{assembly.program()}</script>\n</body>\n</html>\n",
             ]
@@ -141,19 +143,25 @@ class HtmlReport:
             f"{self.predicted}: from {clock(self.predicted_from)} on, pictures, boxes and counts are predictions."
         )
 
-    def _tiles(self) -> str:
+    def _numbers(self) -> str:
         first, last = self.seconds
         height, width = self.size
-        tiles = {
+        numbers = {
             "ids" if self.objects != 1 else "id": f"{self.objects:,}",
             "in view on average": f"{self.rows / self.frames:.1f}",
-            **self._frame_tiles(),
-            "duration": clock(last - first),
+            **self._frame_numbers(),
+            "long": clock(last - first),
             "pixels": f"{width}&thinsp;&times;&thinsp;{height}",
         }
-        return f'<div class="tiles">{"".join(f"<div><b>{v}</b><span>{k}</span></div>" for k, v in tiles.items())}</div>'
+        items = [f"<li><b>{value}</b> {what}</li>" for what, value in numbers.items()]
+        if self.health is not None:
+            verdict = self.health.verdict
+            items.append(
+                f'<li>can be trusted? <a class="chip {VERDICTS[verdict]}" href="#health">{escape(verdict)}</a></li>'
+            )
+        return f'<ul class="facts">{"".join(items)}</ul>'
 
-    def _frame_tiles(self) -> dict[str, str]:
+    def _frame_numbers(self) -> dict[str, str]:
         if self.predicted:
             return {"frames observed": f"{self.frames - self.predicted:,}", "frames imagined": f"{self.predicted:,}"}
         return {"frames" if self.frames != 1 else "frame": f"{self.frames:,}"}
@@ -164,14 +172,13 @@ class HtmlReport:
         marks = {"ok": "OK", "warn": "check", "bad": "problem"}
         ordered = sorted(self.health.measures, key=lambda one: ("bad", "warn", "ok").index(one.level))
         items = [
-            f'<li class="{one.level}"><b>{marks[one.level]}</b> {escape(one.sentence)} {escape(one.remedy)}</li>'
+            f'<li><b class="chip {one.level}">{marks[one.level]}</b> {escape(one.sentence)} {escape(one.remedy)}</li>'
             for one in ordered
         ]
-        verdict = {"good": "ok", "doubtful": "warn", "not to be trusted": "bad"}[self.health.verdict]
         trouble = sum(one.level != "ok" for one in self.health.measures)
         return (
-            f'<section class="health"><h2>Can these tracks be trusted? '
-            f'<span class="{verdict}">{escape(self.health.verdict)}</span></h2>'
+            f'<section class="health" id="health"><h2>Can these tracks be trusted? '
+            f'<span class="chip {VERDICTS[self.health.verdict]}">{escape(self.health.verdict)}</span></h2>'
             f"<ul>{''.join(items[:trouble])}</ul><details><summary>Checks without a problem</summary>"
             f"<ul>{''.join(items[trouble:])}</ul></details></section>"
         )

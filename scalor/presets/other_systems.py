@@ -8,7 +8,7 @@ from scalor.baselines.sqair import SQAIRConfig
 from scalor.baselines.vae import VAEConfig
 from scalor.baselines.vrnn import VRNNConfig
 from scalor.config import Config, TrainConfig
-from scalor.presets.preset_registry import PRESETS, preset
+from scalor.presets.preset_registry import PRESETS, register_preset
 from scalor.presets.shapes_and_digits import RECIPE, USUAL_PRESENCE_PRIOR
 
 BASELINE_PRESETS = (
@@ -39,7 +39,7 @@ def compare(system: str, make: Callable[[Config], Config[Any]], presets: Sequenc
 
         theirs.__name__ = f"{system}_{ours.__name__}"
         theirs.__doc__ = f"{make.__doc__} {ours.__doc__}"
-        preset(theirs)
+        register_preset(theirs)
 
 
 def vrnn(config: Config) -> Config[VRNNConfig]:

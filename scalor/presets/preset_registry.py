@@ -31,10 +31,6 @@ def register_preset(make: Callable[[], Config[Any]]) -> Callable[[], Config[Any]
     return PRESETS.add(make.__name__.replace("_", "-"), make)
 
 
-preset = register_preset
-"""The decorator of this package's own presets."""
-
-
 def get_preset(name: str) -> Config:
     """Return the config of a preset.
 

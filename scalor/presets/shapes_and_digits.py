@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.presets.preset_registry import preset
+from scalor.presets.preset_registry import register_preset
 
 USUAL_PRESENCE_PRIOR = (0.1, 0.01, 500)
 """The usual `train.presence_prior` (first value, last value, steps between). It expects many objects."""
@@ -93,7 +93,7 @@ def as_in_the_paper(config: Config) -> Config:
     )
 
 
-@preset
+@register_preset
 def shapes_tiny() -> Config:
     """3-6 shapes on 32x32 frames: learns on two CPU cores in about five minutes."""
     scene = SceneConfig(frame=(32, 32), objects=(3, 6), size=7.0)
@@ -123,38 +123,38 @@ def shapes_tiny() -> Config:
     )
 
 
-@preset
+@register_preset
 def shapes_vld() -> Config:
     """Shapes, very low density: 2-4 objects of 14 px."""
     return density("shapes", (2, 4), 14.0, slots=8, cells=8)
 
 
-@preset
+@register_preset
 def shapes_ld() -> Config:
     """Shapes, low density: 8-11 objects of 12 px."""
     return density("shapes", (8, 11), 12.0, slots=16)
 
 
-@preset
+@register_preset
 def shapes_md() -> Config:
     """Shapes, medium density: 18-24 objects of 9 px."""
     return colour_explains(density("shapes", (18, 24), 9.0, slots=32))
 
 
-@preset
+@register_preset
 def shapes_hd() -> Config:
     """Shapes, high density: 50-64 objects of 6.5 px."""
     # Half of the objects touch others, so a proposal may overlap still more before it is rejected (docs/log.md).
     return colour_explains(density("shapes", (50, 64), 6.5, slots=72, cells=32), error=0.2, overlap=0.7)
 
 
-@preset
+@register_preset
 def shapes_vhd() -> Config:
     """Shapes, very high density: 90-110 objects of 5 px."""
     return colour_explains(density("shapes", (90, 110), 5.0, slots=128, cells=32), error=0.2, overlap=0.7)
 
 
-@preset
+@register_preset
 def shapes_background() -> Config:
     """High-density shapes over moving textures."""
     config = colour_explains(density("shapes", (50, 64), 6.5, slots=72, cells=32))
@@ -163,40 +163,40 @@ def shapes_background() -> Config:
     return replace(config, model=model, scene=scene, test=scene)
 
 
-@preset
+@register_preset
 def paper_shapes_md() -> Config:
     """Medium density with the paper's own configuration."""
     return as_in_the_paper(density("shapes", (18, 24), 9.0, slots=32))
 
 
-@preset
+@register_preset
 def paper_shapes_hd() -> Config:
     """High density with the paper's own configuration."""
     config = as_in_the_paper(density("shapes", (50, 64), 6.5, slots=72))
     return replace(config, train=replace(config.train, steps=18_000))
 
 
-@preset
+@register_preset
 def paper_shapes_vhd() -> Config:
     """Very high density with the paper's own configuration: 64 cells for 90 objects."""
     return as_in_the_paper(density("shapes", (90, 110), 5.0, slots=128))
 
 
-@preset
+@register_preset
 def shapes_length() -> Config:
     """Medium density trained on 10 frames, tested on 20."""
     config = shapes_md()
     return replace(config, test=replace(config.test, length=20))
 
 
-@preset
+@register_preset
 def shapes_crowd() -> Config:
     """Trained on 15-25 shapes, tested on 50-60."""
     config = colour_explains(density("shapes", (15, 25), 6.5, slots=72, cells=32))
     return replace(config, test=replace(config.test, objects=(50, 60)))
 
 
-@preset
+@register_preset
 def shapes_dense_discovery() -> Config:
     """10-15 new shapes at the first, fifth and ninth frame."""
     config = colour_explains(density("shapes", (10, 15), 7.0, slots=48, cells=32))
@@ -204,13 +204,13 @@ def shapes_dense_discovery() -> Config:
     return replace(config, model=replace(config.model, proposals=32), scene=scene, test=scene)
 
 
-@preset
+@register_preset
 def shapes_ablation() -> Config:
     """6-36 shapes; switch model.rejection and model.attention off to repeat the paper's ablation."""
     return colour_explains(density("shapes", (6, 36), 9.0, slots=48))
 
 
-@preset
+@register_preset
 def paper_shapes_ablation() -> Config:
     """The ablation's scenes with the paper's configuration, ten frames and plain masks from the start on."""
     config = as_in_the_paper(density("shapes", (6, 36), 9.0, slots=48))
@@ -218,21 +218,21 @@ def paper_shapes_ablation() -> Config:
     return replace(config, model=replace(config.model, initial_mask=0.0), train=train)
 
 
-@preset
+@register_preset
 def shapes_xhd() -> Config:
     """Beyond the paper: medium density trained at 64x64, tested on 400-500 shapes of 9 px at 256x256."""
     config = density("shapes", (18, 24), 9.0, slots=640)
     return replace(config, test=replace(config.test, frame=(256, 256), objects=(400, 500)))
 
 
-@preset
+@register_preset
 def shapes_thousand() -> Config:
     """Beyond the paper, for scaling: 1,000 shapes of 9 px at 512x512."""
     config = density("shapes", (18, 24), 9.0, slots=1_280)
     return replace(config, test=replace(config.test, frame=(512, 512), objects=(1_000, 1_000)))
 
 
-@preset
+@register_preset
 def mnist_vld() -> Config:
     """Moving MNIST, very low density: 2-4 digits of 14 px."""
     config = density("mnist", (2, 4), 14.0, slots=8, cells=8)
@@ -243,25 +243,25 @@ def mnist_vld() -> Config:
     )
 
 
-@preset
+@register_preset
 def mnist_ld() -> Config:
     """Moving MNIST, low density: 8-11 digits of 12 px."""
     return density("mnist", (8, 11), 12.0, slots=16)
 
 
-@preset
+@register_preset
 def mnist_md() -> Config:
     """Moving MNIST, medium density: 18-24 digits of 9 px."""
     return colour_explains(density("mnist", (18, 24), 9.0, slots=32), error=0.2, overlap=0.7)
 
 
-@preset
+@register_preset
 def mnist_hd() -> Config:
     """Moving MNIST, high density: 50-64 digits of 6.5 px."""
     return density("mnist", (50, 64), 6.5, slots=72, cells=32)
 
 
-@preset
+@register_preset
 def mnist_unseen() -> Config:
     """Trained on digits 0-5, tested on digits 6-9."""
     config = mnist_md()
@@ -272,7 +272,7 @@ def mnist_unseen() -> Config:
     )
 
 
-@preset
+@register_preset
 def mnist_occlusion() -> Config:
     """Digits that steer towards each other."""
     config = density("mnist", (8, 11), 12.0, slots=16)

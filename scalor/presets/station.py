@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.presets.preset_registry import preset
+from scalor.presets.preset_registry import register_preset
 from scalor.presets.shapes_and_digits import density
 
 STATION = SceneConfig(kind="replay", frame=(128, 128), objects=(2, 64), size=9.0)
 """Scenes of walkers of about 15x5 px that move along real tracks; semi-synthetic (`scalor.data.replay`)."""
 
 
-@preset
+@register_preset
 def grand_central() -> Config:
     """The paper's settings for natural scenes, on a semi-synthetic replay of Grand Central."""
     return Config(
@@ -43,14 +43,14 @@ def grand_central() -> Config:
     )
 
 
-@preset
+@register_preset
 def grand_central_video() -> Config:
     """The paper's settings for natural scenes, on the video of Grand Central, which has no ground truth."""
     scene = replace(STATION, kind="station")
     return replace(grand_central(), scene=scene, test=scene)
 
 
-@preset
+@register_preset
 def grand_central_replay_small_background() -> Config:
     """A replay of Grand Central with our own recipe and the paper's background: ten numbers, a small decoder."""
     ours = density("replay", STATION.objects, STATION.size, slots=64, cells=32)
@@ -68,7 +68,7 @@ def grand_central_replay_small_background() -> Config:
     return Config(model=model, scene=STATION, test=STATION, train=ours.train)
 
 
-@preset
+@register_preset
 def grand_central_replay() -> Config:
     """A semi-synthetic replay of Grand Central: walkers drawn along real tracks, 128x128, with our own recipe."""
     config = grand_central_replay_small_background()
@@ -85,7 +85,7 @@ def grand_central_replay() -> Config:
     return replace(config, model=model, train=train)
 
 
-@preset
+@register_preset
 def grand_central_replay_still() -> Config:
     """The same replay for a stationary camera: the background, a median, is given and not modelled."""
     config = grand_central_replay_small_background()
@@ -94,7 +94,7 @@ def grand_central_replay_still() -> Config:
     return Config(model=model, scene=scene, test=scene, train=config.train)
 
 
-@preset
+@register_preset
 def video_background() -> Config:
     """A video of a resting camera, shrunk to 96x128, whose background is learned; name it as scene.footage."""
     config = grand_central_replay()

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.presets.preset_registry import preset
+from scalor.presets.preset_registry import register_preset
 
 
-@preset
+@register_preset
 def any_video() -> Config:
     """Universal weights: varied objects before still backgrounds, with supervised losses beside the ELBO."""
     scene = SceneConfig(kind="composed", length=20, objects=(0, 12), size=18.0)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 
@@ -24,13 +25,16 @@ def new_token() -> str:
 
 def page(session: Session) -> str:
     """Return the page."""
-    name = escape(session.path.resolve().name)
+    folder = escape(session.path.resolve().name)
+    name = escape(Path(session.folder.about.facts.get("video", "")).name) or folder
+    lead = f"Folder {folder}. Every edit is saved at once, and can be undone."
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
-        f"<title>{name}</title>\n<style>{STYLE}{assembly.style()}</style>\n</head>\n<body>\n<main>"
-        f"<h1>{name}</h1>\n{assembly.elements('server', '.')}</main>\n"
+        f"<title>{name}: tracks</title>\n<style>{STYLE}{assembly.style()}</style>\n</head>\n<body>\n<main>"
+        f'<h1>Objects in {name}</h1>\n<p class="lead">{lead}</p>\n'
+        f"{assembly.elements('server', '.')}</main>\n"
         f"<script>{assembly.program()}</script>\n</body>\n</html>\n"
     )
 

@@ -103,6 +103,7 @@ class Session:
                 "edits": [describe(edit) for edit in self.folder.edits],
                 "undo": done > 0,
                 "redo": redone > 0,
+                "problem": self.problem,
                 **drawings.read(self.path),
             }
 
@@ -178,6 +179,11 @@ class Session:
             self._timer.cancel()
         self._write()
 
+    def _go_on(self) -> None:
+        """Raise Interrupted if a further edit has come."""
+        if self._stop.is_set():
+            raise Interrupted
+
     def _write_later(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -190,7 +196,7 @@ class Session:
         with self._writing:
             try:
                 if self.folder.stale:
-                    copy(self.folder).write(stop=self._stop.is_set)
+                    copy(self.folder).write(tick=self._go_on)
                 self.problem = None
             except Interrupted:
                 self._write_later()  # for the case that the edit is refused

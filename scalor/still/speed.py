@@ -1,7 +1,6 @@
 """Speed of the moving objects of a video, from the distances between blobs in consecutive frames."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -60,8 +59,7 @@ def stretches_of(video: Video) -> Iterator[Iterator[Frame]]:
         return
     first, seconds = video.selection.start or 0, total * video.selection.stride / video.fps
     for number in range(SPEED_PARTS):
-        later = replace(video.selection, start=first + number * seconds / SPEED_PARTS)
-        yield islice(Video(video._source, later), SPEED_PART_FRAMES)
+        yield islice(video.selected(start=first + number * seconds / SPEED_PARTS), SPEED_PART_FRAMES)
 
 
 def distances(before: Blobs, after: Blobs, size: tuple[float, float]) -> Float[np.ndarray, " M"]:

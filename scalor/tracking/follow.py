@@ -70,6 +70,20 @@ class Step(NamedTuple):
     """Change of brightness since the previous frame, as a share of full brightness. None if unknown."""
 
 
+class Steps(Protocol):
+    """The tracked frames of a video, in order, with a state that can be saved after each and gone on from."""
+
+    def __iter__(self) -> Iterator[Step]: ...
+
+    def save(self) -> dict[str, Any] | None:
+        """Return the state after the last step; None if it is no state to go on from."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that `save` returned."""
+        ...
+
+
 def monitor_for(tracker: Streaming, view: VideoView) -> HealthMonitor | None:
     """Return a health monitor for a run, or None without a background to compare with."""
     if view.background is None:
@@ -88,9 +102,9 @@ def object_size_of(tracker: Streaming, view: VideoView) -> tuple[float, float] |
 
     The size is height and width in pixels of the steady video.
     """
-    told = getattr(tracker, "object_size", None)  # classical trackers: given by the user, or measured
-    if told is not None:
-        return told  # type: ignore[no-any-return]
+    given = getattr(tracker, "object_size", None)  # classical trackers: given by the user, or measured
+    if given is not None:
+        return given  # type: ignore[no-any-return]
     if isinstance(tracker, SCALOR) and tracker.config.still:
         scene = scene_of(tracker)
         lens = lens_of(tracker, view)
@@ -131,39 +145,41 @@ def follow(tracker: Streaming, view: VideoView, masks: bool = False, raw: bool =
         Skip post-processing (`PostProcessor`). With post-processing, each frame is yielded up to `lag_for(view)` frames
         later.
     """
-    return iter(Following(tracker, view, masks, raw))
+    return iter(TrackingPass(tracker, view, masks, raw))
 
 
 SAVED_CLASSES = (
     *(Tracks, SceneState, ObjectState, EncoderMemory, FrameLight, Light),
     *(Identities, UndecidedFrame, TrackHistory, Linker, LinkerSettings, TrackStates),
 )
-"""Classes of the state that `Following.save` returns, for `scalor.snapshots`."""
+"""Classes of the state that `TrackingPass.save` returns, for `scalor.snapshots`."""
 
 
-class Following:
+class TrackingPass:
     """One pass over a video, whose state can be saved after a frame and restored; see `follow`."""
 
     def __init__(self, tracker: Streaming, view: VideoView, masks: bool = False, raw: bool = False) -> None:
         self.tracker, self.view, self.masks = tracker, view, masks
         self.lens = lens_of(tracker, view)
-        self.tidy = None if raw else post_processor_for(tracker, view, self.lens)
-        self.look = FrameMaker(view, self.lens)
+        self.post_processor = None if raw else post_processor_for(tracker, view, self.lens)
+        self.make_frame = FrameMaker(view, self.lens)
         self.memory = TrackerMemory()
         self.seen = 0
         """Number of frames that the tracker has seen."""
         self.ended = False
-        self.shown: deque[Shown] = deque()
-        self.undecided: deque[Shown] = deque()
+        self.shown: deque[ShownFrame] = deque()
+        self.undecided: deque[ShownFrame] = deque()
 
     def __iter__(self) -> Iterator[Step]:
         for tracks in stream(self.tracker, self.frames(), self.masks, self.memory):
             self.undecided.append(self.shown.popleft())
             seen = self.lens.to_original(tracks)
-            yield from self.steps(self.tidy.step(seen, self.undecided[-1].picture) if self.tidy else [seen])
+            yield from self.steps(
+                self.post_processor.step(seen, self.undecided[-1].picture) if self.post_processor else [seen]
+            )
         self.ended = True
-        if self.tidy:
-            yield from self.steps(self.tidy.finish())
+        if self.post_processor:
+            yield from self.steps(self.post_processor.finish())
 
     def frames(self) -> Iterator[Observation]:
         """Yield the frames that the tracker has not seen, and find those again whose ids were not decided."""
@@ -176,8 +192,8 @@ class Following:
             if number < begun:
                 self.undecided.append(waiting[len(self.undecided)]._replace(frame=frame, picture=picture))
                 continue
-            seen = self.look(picture)
-            self.shown.append(Shown(frame, picture, self.look.foreground, self.look.brighter))
+            seen = self.make_frame(picture)
+            self.shown.append(ShownFrame(frame, picture, self.make_frame.foreground, self.make_frame.brighter))
             self.seen += 1
             yield seen
 
@@ -201,10 +217,10 @@ class Following:
             "seen": self.seen,
             "undecided": [tuple(one._replace(frame=None, picture=nothing)) for one in self.undecided],
             "lights": [one.light for one in self.backgrounds()],
-            "brightness": self.look.brightness,
-            "foreground": self.look.foreground,
-            "brighter": self.look.brighter,
-            "identities": None if self.tidy is None else self.tidy.identities,
+            "brightness": self.make_frame.brightness,
+            "foreground": self.make_frame.foreground,
+            "brighter": self.make_frame.brighter,
+            "identities": None if self.post_processor is None else self.post_processor.identities,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -212,17 +228,21 @@ class Following:
         device = next(self.tracker.parameters()).device if isinstance(self.tracker, SCALOR) else None
         self.memory.state = map_tensors(lambda tensor: tensor if device is None else tensor.to(device), state["memory"])
         self.seen = state["seen"]
-        self.undecided = deque(Shown(*one) for one in state["undecided"])
+        self.undecided = deque(ShownFrame(*one) for one in state["undecided"])
         for background, light in zip(self.backgrounds(), state["lights"], strict=True):
             background.light = light
-        self.look.brightness, self.look.foreground = state["brightness"], state["foreground"]
-        self.look.brighter = state["brighter"]
-        if self.tidy is not None:
-            self.tidy.identities = state["identities"]
+        self.make_frame.brightness, self.make_frame.foreground = state["brightness"], state["foreground"]
+        self.make_frame.brighter = state["brighter"]
+        if self.post_processor is not None:
+            self.post_processor.identities = state["identities"]
 
     def backgrounds(self) -> list[StillBackground]:
         """Return the backgrounds that follow the light from frame to frame."""
-        three = (self.lens.behind, self.look.background, self.tidy.background if self.tidy else None)
+        three = (
+            self.lens.behind,
+            self.make_frame.background,
+            self.post_processor.background if self.post_processor else None,
+        )
         return [one for one in three if one is not None]
 
 
@@ -235,7 +255,7 @@ def lag_for(view: VideoView) -> int:
     return max(SHORTEST_LAG, min(LAG, MOST_WAITING // size))
 
 
-class Shown(NamedTuple):
+class ShownFrame(NamedTuple):
     """A frame that was passed to the tracker."""
 
     frame: Frame | None

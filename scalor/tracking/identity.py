@@ -77,8 +77,8 @@ class Identities:
         """
         x0, y0, x1, y1 = view
         self.corner = np.array([x0, y0, x0, y0])
-        habits = replace(SETTINGS, size_gate=math.inf) if any_direction else SETTINGS
-        self.linker = Linker(object_size, (y1 - y0, x1 - x0), habits)
+        settings = replace(SETTINGS, size_gate=math.inf) if any_direction else SETTINGS
+        self.linker = Linker(object_size, (y1 - y0, x1 - x0), settings)
         self.lag, self.likely = lag, likely
         self.proof = max(PROOF, min(round(PROOF_SECONDS * fps), lag // 2))
         self.waiting: deque[UndecidedFrame] = deque()

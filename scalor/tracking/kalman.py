@@ -111,8 +111,8 @@ class TrackStates:
 class Linker:
     """Linker of the detections of one video whose frames have the given height and width."""
 
-    def __init__(self, object_size: tuple[float, float], frame: tuple[int, int], habits: LinkerSettings) -> None:
-        self.habits = habits
+    def __init__(self, object_size: tuple[float, float], frame: tuple[int, int], settings: LinkerSettings) -> None:
+        self.settings = settings
         self.unit = math.sqrt(object_size[0] * object_size[1])
         self.frame = np.array(frame[::-1], dtype=float)
         self.begun = self.frames = 0
@@ -135,7 +135,7 @@ class Linker:
 
     def proven(self) -> Bool[np.ndarray, " K"]:
         """Return which tracks have enough detections to be confirmed."""
-        asked = min(self.habits.proof, 1 + self.frames // EARLY)
+        asked = min(self.settings.proof, 1 + self.frames // EARLY)
         enough: np.ndarray = self.followed.sightings >= asked
         return enough
 
@@ -150,9 +150,9 @@ class Linker:
         """
         box = self.followed.box
         in_view = ((box[:, :2] >= 0) & (box[:, 2:] <= self.frame)).all(1)
-        lately = np.where(in_view, self.habits.reported, min(self.habits.reported, 1))
-        told: np.ndarray = self.proven() & (self.followed.missed <= lately)
-        return told
+        lately = np.where(in_view, self.settings.reported, min(self.settings.reported, 1))
+        reportable: np.ndarray = self.proven() & (self.followed.missed <= lately)
+        return reportable
 
     def expected(self) -> Float[np.ndarray, "K 4"]:
         """Return the boxes of the confirmed tracks, predicted for the next frame."""
@@ -165,12 +165,12 @@ class Linker:
         unlike = np.abs(self.followed.colour[:, None] - found.colour).max(-1)
         cost = away + COLOUR_WEIGHT * unlike
         allowed = (away <= GATE) & (unlike <= COLOUR_GATE)
-        if math.isfinite(self.habits.size_gate):
+        if math.isfinite(self.settings.size_gate):
             size = np.log((found.box[:, 2:] - found.box[:, :2]).clip(min=1))
             other_size = np.abs(np.log(self.followed.size.clip(min=1))[:, None] - size).max(-1)
-            allowed &= other_size <= self.habits.size_gate
+            allowed &= other_size <= self.settings.size_gate
             cost += SIZE_WEIGHT * other_size
-        cost += self.habits.missed_cost * self.followed.missed.clip(max=MOST_MISSED)[:, None]
+        cost += self.settings.missed_cost * self.followed.missed.clip(max=MOST_MISSED)[:, None]
         return assign(np.where(allowed, cost, np.inf))
 
     def go_on(self, motion: Motion, spread: Spread, found: Detections, partner: Int[np.ndarray, " K"]) -> TrackStates:
@@ -180,14 +180,14 @@ class Linker:
         size, tint = before.size.copy(), before.colour.copy()
         motion[seen], spread[seen] = update(motion[seen], spread[seen], centres(box), POSITION_NOISE * self.unit)
         grown = box[:, 2:] - box[:, :2] - size[seen]
-        slowly = self.habits.size_rate if self.habits.shrink_rate is None else self.habits.shrink_rate
-        size[seen] += np.where(grown > 0, self.habits.size_rate, slowly) * grown
-        tint[seen] += self.habits.size_rate * (colour - tint[seen])
+        slowly = self.settings.size_rate if self.settings.shrink_rate is None else self.settings.shrink_rate
+        size[seen] += np.where(grown > 0, self.settings.size_rate, slowly) * grown
+        tint[seen] += self.settings.size_rate * (colour - tint[seen])
         missed = np.where(seen, 0, before.missed + 1)
         new = before.new & ~self.reportable()
         in_view = ((motion[:, :, 0] >= 0) & (motion[:, :, 0] <= self.frame)).all(1)
         after = TrackStates(before.id, motion, spread, size, tint, missed, before.sightings + seen, partner, new)
-        return after.select(seen | ((missed <= self.habits.patience) & in_view))
+        return after.select(seen | ((missed <= self.settings.patience) & in_view))
 
     def begin(self, found: Detections, rows: Int[np.ndarray, " N"]) -> TrackStates:
         """Return new tracks that begin with these rows of the detections."""

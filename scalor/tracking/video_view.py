@@ -193,7 +193,7 @@ class VideoView:
 
     def picture(self, frame: Frame) -> Picture:
         """Return a full frame of the video as the steady video shows it."""
-        source = self.steady._source
+        source = self.steady.source
         return source.picture(frame) if isinstance(source, StabilisedSource) else frame.picture
 
     def to_frame(self, tracks: Tracks, frame: Frame) -> Tracks:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from glob import glob
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -38,7 +39,7 @@ class Video:
 
     def __init__(self, source: Source, selection: Selection) -> None:
         selection.check_region(source.size, source.name)
-        self._source = source
+        self.source = source
         self.selection = selection
         if selection.start or selection.end is not None:
             self._check_time()
@@ -46,12 +47,12 @@ class Video:
     @property
     def name(self) -> str:
         """Name of the file, folder or array."""
-        return self._source.name
+        return self.source.name
 
     @property
     def full_size(self) -> tuple[int, int]:
         """Height and width of the original, as it is shown."""
-        return self._source.size
+        return self.source.size
 
     @property
     def size(self) -> tuple[int, int]:
@@ -64,12 +65,12 @@ class Video:
     @property
     def fps(self) -> float:
         """Frames per second of the original, on average."""
-        return self._source.fps
+        return self.source.fps
 
     @property
     def frames(self) -> int | None:
         """Approximate number of selected frames, good enough for a progress bar; None if the file does not state it."""
-        count = self._source.count
+        count = self.source.count
         return None if count is None else max(1, len(self.selection.numbers(count, self.fps)))
 
     @property
@@ -79,26 +80,33 @@ class Video:
         It is the file's own frame count or, in files without one, a share of the number that follows from the duration.
         It is None for a part of the video's time, because frames need not be equally far apart.
         """
-        if hasattr(self._source, "promised"):
-            found: int | None = self._source.promised
+        if hasattr(self.source, "promised"):
+            found: int | None = self.source.promised
             return found
         whole = not self.selection.start and self.selection.end is None
         if self.frames is None or not whole:
             return None
-        return self.frames if getattr(self._source, "counted", True) else int(SURE_SHARE * self.frames)
+        return self.frames if getattr(self.source, "counted", True) else int(SURE_SHARE * self.frames)
 
     @property
     def lacking(self) -> str | None:
         """What the file lacks, in words, if its structure shows that it is cut short or damaged."""
-        return self._source.lacking
+        return self.source.lacking
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in self.whole_frames():
             yield replace(frame, picture=self._cropped(frame.picture))
 
+    def selected(self, **changes: Any) -> "Video":
+        """Return the same video with other values of its selection, such as `start`, `end` or `stride`.
+
+        >>> later = video.selected(start=60)
+        """
+        return Video(self.source, replace(self.selection, **changes))
+
     def whole_frames(self) -> Iterator[Frame]:
         """Iterate over the selected frames with their whole pictures, ignoring the region."""
-        return self._source.frames(self.selection)
+        return self.source.frames(self.selection)
 
     def sample(self, count: int, seed: int = 0) -> UInt8[np.ndarray, "count H W 3"]:
         """Return frames spread evenly over the selected time, ignoring the stride.
@@ -116,16 +124,16 @@ class Video:
         if count < 1:
             raise InputError(f"count is {count}: sample at least 1 frame.")
         every = replace(self.selection, stride=1)
-        known = self._source.count
+        known = self.source.count
         numbers = range(0) if known is None else every.numbers(known, self.fps)
         if len(numbers) > MIN_SEEK_RATIO * count:
             # One frame from the middle half of each of `count` equal intervals, so no frame is taken twice.
             places = (np.arange(count) + np.random.default_rng(seed).uniform(0.25, 0.75, count)) / count
             times = (numbers[0] + places * len(numbers)) / self.fps
-            pictures = [self._cropped(picture) for picture in self._source.near(times.tolist(), every)]
+            pictures = [self._cropped(picture) for picture in self.source.near(times.tolist(), every)]
             if len(pictures) == count:
                 return np.stack(pictures)
-        pictures_in_turn = (self._cropped(frame.picture) for frame in self._source.frames(every))
+        pictures_in_turn = (self._cropped(frame.picture) for frame in self.source.frames(every))
         return np.stack(_thinned(pictures_in_turn, count))
 
     def sample_runs(self, count: int, run: int) -> list[Picture]:
@@ -135,14 +143,14 @@ class Video:
         frames.
         """
         every = replace(self.selection, stride=1)
-        known = self._source.count
+        known = self.source.count
         numbers = range(0) if known is None else every.numbers(known, self.fps)
         if len(numbers) > MIN_SEEK_RATIO * count * run:
             times = [numbers[int((place + 0.5) / count * (len(numbers) - run))] / self.fps for place in range(count)]
-            pictures = [self._cropped(picture) for picture in self._source.near(times, every, run)]
+            pictures = [self._cropped(picture) for picture in self.source.near(times, every, run)]
             if len(pictures) == count * run:
                 return pictures
-        return [self._cropped(frame.picture) for frame in islice(self._source.frames(every), count * run)]
+        return [self._cropped(frame.picture) for frame in islice(self.source.frames(every), count * run)]
 
     def _cropped(self, picture: Picture) -> UInt8[np.ndarray, "h w 3"]:
         if self.selection.region is None:
@@ -153,11 +161,11 @@ class Video:
     def _check_time(self) -> None:
         """Raise InputError if the selected time holds no frame."""
         start, end = self.selection.start or 0, self.selection.end
-        if next(self._source.frames(self.selection), None) is not None:
+        if next(self.source.frames(self.selection), None) is not None:
             return
-        if next(self._source.frames(Selection(start=start)), None) is not None:
+        if next(self.source.frames(Selection(start=start)), None) is not None:
             raise InputError(f"end is {end}: {self.name} has no frame from {start} s to then; choose a later end.")
-        length = f" and lasts about {self._source.count / self.fps:.2f} s" if self._source.count else ""
+        length = f" and lasts about {self.source.count / self.fps:.2f} s" if self.source.count else ""
         raise InputError(f"start is {start}: {self.name} has no frame from then on{length}; choose an earlier start.")
 
 

@@ -314,7 +314,7 @@ def test_sizes_keep_to_their_range_and_gradients_stay_numbers_however_far_z_wher
 
 def test_an_object_expected_nothing_of_has_the_usual_box() -> None:
     model = fickle_model(object_size=(8.0, 6.0))
-    expected = model.newborn(torch.zeros(1, 1, model.config.latents)).mean[0, 0, :4]
+    expected = Normal.standard(torch.zeros(1, 1, model.config.latents)).mean[0, 0, :4]
     torch.testing.assert_close(model.appearance.box(expected), torch.tensor([16.0, 16.0, 6.0, 8.0]))
 
 

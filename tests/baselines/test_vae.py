@@ -90,6 +90,17 @@ def test_clips_do_not_meet() -> None:
 
 
 @torch.no_grad()
+def test_the_likelihood_bound_is_the_logarithm_of_the_mean_weight() -> None:
+    model = small()
+    torch.manual_seed(0)
+    bound = model.log_likelihood(video(), 3)
+    torch.manual_seed(0)
+    weights = torch.stack([model.elbo(video(), Exact()).elbo for _ in range(3)]).double()
+    largest = weights.max()
+    torch.testing.assert_close(bound.double(), (weights - largest).exp().mean(0).log() + largest)
+
+
+@torch.no_grad()
 def test_more_samples_raise_the_likelihood_bound() -> None:
     model, clips = small(sigma=0.5), video(clips=64)
     one, few, many = (float(model.log_likelihood(clips, samples).mean()) for samples in (1, 5, 25))

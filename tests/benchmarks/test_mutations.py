@@ -50,6 +50,16 @@ def test_double():
     assert toy.double(3) == 6
 """
 
+NAMED_BY_THE_CODE = """
+import pytest
+from scalor import toy
+
+
+@pytest.mark.parametrize("times", [toy.double(1)])
+def test_named(times):
+    assert times == 2
+"""
+
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +69,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "scalor" / "__init__.py").write_text("")
     (tmp_path / "scalor" / "toy.py").write_text(TOY)
     (tmp_path / "tests" / "test_toy.py").write_text(TOY_TESTS)
+    (tmp_path / "tests" / "test_named.py").write_text(NAMED_BY_THE_CODE)
     (tmp_path / "tests" / "test_red.py").write_text("def test_red():\n    assert False\n")
     (tmp_path / "tests" / "test_slow.py").write_text("import time\n\ndef test_slow():\n    time.sleep(60)\n")
     monkeypatch.setattr(mutations, "ROOT", tmp_path)
@@ -71,6 +82,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("old", "new", "tests", "said"),
     [
         ("2 * x", "3 * x", "test_toy.py", "caught"),
+        ("2 * x", "3 * x", "test_named.py", "caught"),  # its name is another without the breakage
         ("def double(x)", "def double(x):::", "test_toy.py", "caught"),  # the file cannot be read
         ('"twice"', '"thrice"', "test_toy.py", "survived"),
         ("2 * x", "3 * x", "test_red.py", "not tested"),  # it fails without the breakage, too
@@ -88,7 +100,7 @@ def test_a_breakage_is_caught_by_a_test_that_passes_without_it(
     printed = capsys.readouterr().out
     assert f"{old} -> {new}  {said}" in printed
     assert f"{int(said == 'caught')} of 1 caught" in printed
-    assert ("tests/test_toy.py" in printed) == (said == "caught")
+    assert said != "caught" or f"tests/{tests}" in printed
 
 
 @pytest.mark.usefixtures("toy")

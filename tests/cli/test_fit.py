@@ -110,8 +110,8 @@ def test_minutes_become_steps_and_words_that_do_not_fit_are_refused(
     document = say("fit", film, "--out", "mine", "--minutes", "0.01", "--train.batch", "2", "--device", "cpu", "--json")
     assert document.document["step"] == 4  # the fewest, as so little time leaves none
     assert "--scale is 0.5" in say("fit", film, "--out", "b", "--scale", "0.5").complaint
-    assert "with --scratch say --steps" in say("fit", film, "--out", "c", "--scratch", "--minutes", "3").complaint
-    assert "refine universal weights" in say("fit", film, "--out", "d", "--weights", "shapes-md").complaint
+    assert "give --steps instead" in say("fit", film, "--out", "c", "--scratch", "--minutes", "3").complaint
+    assert "give universal weights" in say("fit", film, "--out", "d", "--weights", "shapes-md").complaint
 
 
 def test_a_video_is_fitted_and_then_tracked_with_what_came_of_it(say: Say, film: Path) -> None:

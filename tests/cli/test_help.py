@@ -65,7 +65,7 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
             [
                 *("(default: any)", "(default: tracked)", "(default: auto)", "[T, H, W, 3]", ".npy", "TIFF"),
                 "--region X0 Y0 X1 Y1 part of the picture to look at, pixels",
-                "which carry no time (default: 10)",
+                "which hold no times (default: 10)",
                 "track every so many frames (default: as the model was fitted)",
             ],
         ),
@@ -74,10 +74,10 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
         ("pack", ["a quarter of the size", ".safetensors file to write"]),
         (
             "generate",
-            ["frames seen before imagining (default: 5)", "imagine (default: 5)", "a quarter of it"],
+            ["number of observed frames (default: 5)", "frames to generate (default: 5)", "a quarter of it"],
         ),
         ("evaluate", ["clips; the benchmark uses 1000 (default: 64)", "0: none (default: 0)", "(default: auto)"]),
-        ("presets", ["show this preset's every setting"]),
+        ("presets", ["print all settings of this preset"]),
         ("demo", ["clips for the metrics (default: 16)", "(default: demo)"]),
         ("info", ["shipped name, run folder or .safetensors file"]),
     ],

@@ -47,7 +47,7 @@ def test_a_moving_camera_is_refused(
 def test_by_default_the_future_begins_where_the_video_ends(say: Say, weights: Path, videos: dict[str, Path]) -> None:
     spoken = say("predict", videos["npy"], "--weights", weights, "--seconds", 0.1)
     assert spoken.code == 0, spoken.err
-    assert "5 frames seen, 1 imagined" in spoken.out
+    assert "5 frames observed, 1 generated" in spoken.out
 
 
 @pytest.mark.parametrize(

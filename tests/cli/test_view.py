@@ -1,13 +1,16 @@
 """`scalor view` says what it needs."""
 
+import signal
 import socket
 import sys
 from pathlib import Path
 
 import pytest
 
-from scalor.cli.view import farewell, listen
-from scalor.server.session import Session
+from scalor.cli.edit import films_note
+from scalor.cli.view import draw_films_again, listen
+from scalor.edits import Delete, EditedFolder, Name
+from scalor.files import Stopped
 from tests.edits.drawn import write_results, write_scene
 
 from .conftest import Say
@@ -24,16 +27,35 @@ def test_without_its_packages_it_says_what_to_install(
     assert "pip install 'scalor[view]'" in say("view", tmp_path).complaint
 
 
-def test_at_the_end_of_a_session_the_films_to_draw_again_are_named(tmp_path: Path) -> None:
+def test_at_the_end_of_a_session_the_films_are_drawn_with_the_edits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_scene(tmp_path / "discs.mp4")
     write_results(tmp_path / "tracked", tmp_path / "discs.mp4", masks=False)
-    session = Session(tmp_path / "tracked", 3600)
-    session.edit({"op": "delete", "id": 2})
-    session.close()
-    assert "follow the edits\nids as tracked are still in overlay.mp4: " in farewell(session)
-    session.edit({"op": "undo"})
-    session.close()
-    assert farewell(session).endswith("follow the edits")
+    folder = EditedFolder(tmp_path / "tracked")
+    folder.do(Delete(2))
+    before = (tmp_path / "tracked" / "overlay.mp4").read_bytes()
+
+    with monkeypatch.context() as patch:  # control-C meanwhile
+        patch.setattr("scalor.cli.view.draw_films", stop)
+        assert draw_films_again(folder) == ""
+    assert folder.stale_films == ["overlay.mp4"]
+    (tmp_path / "discs.mp4").rename(tmp_path / "moved.mp4")
+    assert "discs.mp4" in draw_films_again(folder)
+    assert "overlay.mp4 as before: " in films_note(folder)
+    assert (tmp_path / "tracked" / "overlay.mp4").read_bytes() == before
+
+    (tmp_path / "moved.mp4").rename(tmp_path / "discs.mp4")
+    assert draw_films_again(folder) == films_note(folder) == ""
+    assert (tmp_path / "tracked" / "overlay.mp4").read_bytes() != before
+    folder.do(Name(1, "a name is not in the films"))
+    capsys.readouterr()
+    assert draw_films_again(folder) == ""
+    assert capsys.readouterr().err == ""
+
+
+def stop(*_: object) -> None:
+    raise Stopped(signal.SIGINT)
 
 
 def test_a_port_in_use_is_replaced_by_a_free_one_of_this_machine() -> None:

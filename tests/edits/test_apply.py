@@ -165,6 +165,13 @@ def test_the_rows_after_an_edit(edit: Edit, rows: list[tuple[int, int]] | None) 
         assert keys(apply(STORY, [edit])) == rows
 
 
+def test_a_swap_exchanges_two_ids_from_its_frame_on() -> None:
+    story = tracks_of(np.array([[[10.0, 10], [50, 50]]] * 4), np.tile([1, 2], (4, 1)))
+    edited = apply(story, [Swap(1, 2, 2)])
+    assert keys(edited) == keys(story)
+    assert edited.centre[edited.id == 1].tolist() == [[10, 10], [10, 10], [50, 50], [50, 50]]
+
+
 def test_an_added_box_has_confidence_one_and_an_empty_mask() -> None:
     masks = np.ones((8, 10, 10), bool)
     story = Tracks(**{**vars(STORY), "masks": masks})

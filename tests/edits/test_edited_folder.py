@@ -1,8 +1,11 @@
 """A result folder whose files follow its log, with the original files beside them."""
 
 import csv
+import io
 import json
+import re
 import shutil
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,7 @@ from scalor.files import folder_lock
 from scalor.outputs import ResultFolder
 from scalor.outputs.mask_files import decode
 from scalor.replacement import MANIFEST
+from scalor.video import read_video
 from scalor.viewer.chunks import from_script
 from tests.edits.drawn import (
     FPS,
@@ -185,6 +189,25 @@ def test_films_are_drawn_again_from_the_video(folder: Path, tmp_path: Path) -> N
     assert "draws it again" not in report
     assert report.count("data:image/jpeg") == 7  # six stills and the paths
     assert "in edits.jsonl" in report
+    assert edited.stale_films == []
+    edited.do(Name(1, "one"))
+    assert edited.stale_films == []
+    edited.do(Delete(1))
+    assert edited.stale_films == ["overlay.mp4", "labels.mp4"]
+    assert "draws it again" in (folder / "report.html").read_text()
+    edited.undo()
+    assert edited.stale_films == []
+
+
+def test_the_pictures_of_the_report_show_the_tracks_after_edits(folder: Path) -> None:
+    edited = EditedFolder(folder)
+    for number in (1, 2, 3):
+        edited.do(Delete(number), write=number == 3)
+    pictures = re.findall('data:image/jpeg;base64,([^"]*)', (folder / "report.html").read_text())
+    assert len(pictures) == 7
+    for text in pictures[:6]:
+        picture = np.array(Image.open(io.BytesIO(b64decode(text)))).astype(int)
+        assert np.abs(picture - 40).max() < 30  # the blank scene, without boxes
 
 
 def test_edits_of_a_prediction_keep_its_imagined_frames_marked(tmp_path: Path) -> None:
@@ -197,12 +220,15 @@ def test_edits_of_a_prediction_keep_its_imagined_frames_marked(tmp_path: Path) -
     edited.do(Delete(3))
     report = (tmp_path / "ahead" / "report.html").read_text()
     assert "observed the first 6 of these 10 frames and imagined the other 4: from 0:00.6 on" in report
-    assert "draws it again" not in report
-    assert edited.stale_films == []
+    assert "draws it again" in report
+    assert "0:00.9, imagined" in report
+    assert edited.stale_films == ["overlay.mp4"]
     index = from_script((tmp_path / "ahead" / "report_viewer" / "index.js").read_text())
     assert index["predicted"] == 6
-    with pytest.raises(InputError, match="does not hold imagined frames"):
-        edited.write(films=True)
+    edited.write(films=True)
+    assert edited.stale_films == []
+    border = read_video(tmp_path / "ahead" / "overlay.mp4")[:, :, 1].mean(axis=2)
+    assert (border[:, 0] > border[:, 1] + 0.3).tolist() == [False] * 6 + [True] * 4
     with pytest.raises(InputError, match="does not hold the imagined frames of track 1"):
         write_clip(tmp_path / "clip.mp4", export_source(edited), 1)
 

@@ -43,6 +43,13 @@ def right(x: float, place: tuple[float, float] = A) -> tuple[float, float]:
     return place[0] + x, place[1]
 
 
+@pytest.mark.parametrize("last", [1, 2])
+def test_of_two_objects_that_had_a_prediction_the_last_one_keeps_it(last: int) -> None:
+    story = [frame({3 - last: A}, {7: A}), frame({last: B}, {7: B}), frame({1: right(1, C), 2: right(2, C)}, {7: C})]
+    match = match_sequence(story, NEAR)[2]
+    assert match.pair.true_id[match.partner >= 0].tolist() == [last]
+
+
 def test_predictions_without_objects_are_false_positives() -> None:
     counts = clear(frame({}, {1: A, 2: B}))
     assert counts == ClearCounts(predictions=2, false_positives=2)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scalor.config import Config, SceneConfig
 from scalor.data.footage import HIDDEN, NOBODY, SEEN, UNSEEN, Footage, Frames, Labels
 from scalor.fitting import pseudo_labels
+from scalor.fitting.options import FitOptions
 from scalor.fitting.pseudo_labels import Row, columns_of, keep, keep_and_label, labels_of, stretches_of
-from scalor.fitting.scratch import ScratchOptions, choose
+from scalor.fitting.scratch import choose
 from scalor.still.still_background import StillBackground
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks
@@ -23,7 +24,7 @@ from tests.still.films import walking_boxes
 
 
 def prepared(
-    path: Path, choice: ScratchOptions, size: tuple[int, int] = (16, 8), frames: int = 60
+    path: Path, choice: FitOptions, size: tuple[int, int] = (16, 8), frames: int = 60
 ) -> tuple[VideoView, Config]:
     view = look_at(open_video(walking_boxes(path / "film.npy", size, frames=frames)), choice.object_size)
     assert view.found is not None
@@ -31,7 +32,7 @@ def prepared(
 
 
 def test_all_frames_are_kept_with_the_spots_where_objects_are(tmp_path: Path) -> None:
-    kept = keep(*prepared(tmp_path, ScratchOptions((16, 8), 0.5, 1)))
+    kept = keep(*prepared(tmp_path, FitOptions(object_size=(16, 8), scale=0.5, stride=1, scratch=True)))
     assert kept.frames.shape == (60, 3, 48, 64)
     assert kept.starts.tolist() == [0]
     assert 100 < len(kept.spots) < 200
@@ -41,7 +42,7 @@ def test_all_frames_are_kept_with_the_spots_where_objects_are(tmp_path: Path) ->
 def test_no_more_is_kept_of_a_long_video_whether_or_not_its_length_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view, config = prepared(tmp_path, ScratchOptions((16, 8), 0.5, 1), frames=200)
+    view, config = prepared(tmp_path, FitOptions(object_size=(16, 8), scale=0.5, stride=1, scratch=True), frames=200)
     monkeypatch.setattr(pseudo_labels, "MAX_BYTES", 0)
 
     def kept() -> Frames:
@@ -54,7 +55,7 @@ def test_no_more_is_kept_of_a_long_video_whether_or_not_its_length_is_known(
 
 
 def test_spots_in_a_perspective_are_large_for_where_they_are(tmp_path: Path) -> None:
-    view, config = prepared(tmp_path, ScratchOptions((20, 10), 1.0), (10, 10))
+    view, config = prepared(tmp_path, FitOptions(object_size=(20, 10), scale=1.0, scratch=True), (10, 10))
     assert view.found is not None
     rows = {row // 28 for row in keep(view, config).spots[:, 1]}
     assert rows == {0, 1, 2}
@@ -69,7 +70,7 @@ def test_faint_objects_are_made_stronger(tmp_path: Path) -> None:
     np.save(tmp_path / "faint.npy", faint.round().astype(np.uint8))
     view = look_at(open_video(tmp_path / "faint.npy"))
     assert view.found is not None
-    config = choose(view.found, ScratchOptions(scale=1.0), view.video.size, 60, "footage.npz")
+    config = choose(view.found, FitOptions(scale=1.0, scratch=True), view.video.size, 60, "footage.npz")
     assert 4 < config.scene.contrast <= 10
     kept = keep(view, config)
     apart = np.abs(kept.frames.astype(int) - kept.stills).max(1)
@@ -190,7 +191,13 @@ class Following:
 def test_frames_are_kept_with_labels_where_something_is_found(finds: bool, tmp_path: Path) -> None:
     view = look_at(open_video(walking_boxes(tmp_path / "film.npy", (16, 8), frames=60)))
     assert view.found is not None
-    config = choose(view.found, ScratchOptions((16, 8), 0.5, 1), view.video.size, 60, "footage.npz")
+    config = choose(
+        view.found,
+        FitOptions(object_size=(16, 8), scale=0.5, stride=1, scratch=True),
+        view.video.size,
+        60,
+        "footage.npz",
+    )
     tracker = Following([np.array([10.0, 20, 18, 36])] if finds else [])
     kept = keep_and_label(view, config, tracker, quiet=True)  # type: ignore[arg-type]
     assert len(kept.frames) == 60

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from scalor import checkpoint
-from scalor.fitting.refine import LabelFreeScore, RefineOptions, label_free_score, settings
+from scalor.fitting.options import FitOptions
+from scalor.fitting.refine import LabelFreeScore, label_free_score, settings
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.tracks import Tracks
 from scalor.video import open_video
@@ -60,7 +61,7 @@ def test_objects_have_one_size_in_training_frames_whatever_the_resolution(view: 
     large = np.load(tmp_path / "body.npy").repeat(2, 1).repeat(2, 2)
     np.save(tmp_path / "large.npy", large)
     model = checkpoint.read(checkpoint.find("any")).config.model
-    options = RefineOptions(steps=20)
+    options = FitOptions(steps=20)
     scene, finer = (
         settings(model, one, 1, "footage.npz", options).scene
         for one in (view, look_at(open_video(tmp_path / "large.npy")))

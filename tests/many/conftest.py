@@ -1,5 +1,6 @@
 """A small model and small videos, for workers."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import torch
 
 import scalor
 from scalor.cli.overrides import apply
+from scalor.many import run
+from scalor.many.worker import do_job
 from scalor.model import glimpses
 from scalor.presets import get_preset
 
@@ -40,3 +43,13 @@ def footage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         np.save(folder / name, film)
     (folder / "broken.npy").write_bytes((folder / "a.npy").read_bytes()[:500])
     return folder
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are functions of this process, one after the other."""
+
+    def work(task, jobs, out, *_: object) -> Iterator[object]:  # type: ignore[no-untyped-def]
+        return (do_job(task, job, out) for job in jobs)
+
+    monkeypatch.setattr(run, "run_local", work)

@@ -11,9 +11,9 @@ import pytest
 import scalor
 from scalor.many.local import run_local
 from scalor.many.run import track_many
+from scalor.many.tracking_task import TRACK, track_job
 from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob, find_jobs
-from scalor.many.worker import track_job
 
 from .conftest import Say
 
@@ -62,13 +62,13 @@ def test_a_worker_that_is_killed_is_replaced(weights: Path, footage: Path) -> No
                 killed.append(process.pid or 0)
 
     jobs = [VideoJob("yard_a", str(footage / "yard" / "a.npy"), {"weights": str(weights)})]
-    (outcome,) = run_local(jobs, Path("results"), 1, 3, progress)
+    (outcome,) = run_local(TRACK, jobs, Path("results"), 1, 3, progress)
     assert len(killed) == 2
     assert (outcome.state, outcome.frames, outcome.attempts) == ("done", 8, 3)
     whole = scalor.track(footage / "yard" / "a.npy", weights, quiet=True)
     assert len(scalor.read_tracks("results/tracked/yard_a/tracks.csv")) == len(whole)
     killed.clear()
-    (outcome,) = run_local(jobs, Path("results"), 1, 1, progress, again=True)
+    (outcome,) = run_local(TRACK, jobs, Path("results"), 1, 1, progress, again=True)
     assert outcome.state == "failed"
     assert outcome.reason == "its worker ended 2 times with code -9"
 

@@ -26,6 +26,11 @@ def test_a_film_drawn_frame_by_frame_is_the_film_drawn_at_once() -> None:
     assert np.array_equal(drawn, at_once)
 
 
+@pytest.mark.parametrize(("fps", "frames"), [(2, 8), (25, 25), (240, 60)])
+def test_trails_last_a_second_within_limits(fps: float, frames: int) -> None:
+    assert OverlayFilm(fps).trails == frames
+
+
 def test_masks_tint_the_pixels_they_show() -> None:
     (*_, last) = shots(9, masks=True)
     with_masks, without = seen(last), seen(last._replace(tracks=replace(last.tracks, masks=None)))

@@ -79,8 +79,8 @@ def test_predicted_frames_are_told_from_observed_ones() -> None:
     assert "predict" not in Reader(REPORT.to_html()).text
     text = Reader(replace(REPORT, predicted=800, predicted_from=18.0).to_html()).text
     assert "observed the first 400 of these 1200 frames and imagined the other 800: from 0:18.0 on" in text
-    assert "400frames observed" in text
-    assert "800frames imagined" in text
+    assert "400 frames observed" in text
+    assert "800 frames imagined" in text
     assert "0:26.0, imagined" in text
     assert "0:02.0, imagined" not in text
 

@@ -10,7 +10,7 @@ from scalor.errors import InputError
 from scalor.still.foreground import MAX_THRESHOLD
 from scalor.still.still_background import StillBackground
 from scalor.still.survey import Survey, survey
-from scalor.video import Video, open_video
+from scalor.video import Selection, Video, open_video
 
 from . import films
 from .films import walking_boxes
@@ -29,6 +29,11 @@ def test_size_speed_and_number_are_found(size: tuple[int, int], speed: float, tm
     assert found.object_size == pytest.approx(size, abs=2.5)
     assert found.speed == pytest.approx(speed, rel=0.3)  # boxes are drawn at whole pixels
     assert found.objects == pytest.approx(2.4, abs=0.7)  # now and then one is out of view
+
+
+def test_the_speed_is_that_between_frames_of_the_file_with_a_stride_too(tmp_path: Path) -> None:
+    path = walking_boxes(tmp_path / "film.npy", (16, 8), 1)
+    assert look(open_video(path, Selection(stride=3))).speed == pytest.approx(1, rel=0.3)
 
 
 def test_objects_that_touch_are_counted_one_by_one(tmp_path: Path) -> None:

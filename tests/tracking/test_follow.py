@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalor.boxes import FLAT
 from scalor.classical.tracker import ClassicalTracker
 from scalor.config import ModelConfig
 from scalor.data.observation import Observation
@@ -16,6 +17,7 @@ from scalor.nn.interface import TrackerMemory
 from scalor.outputs import ResultFolder
 from scalor.pipeline import track_video
 from scalor.still.still_background import StillBackground
+from scalor.still.survey import Survey
 from scalor.tracking.follow import follow
 from scalor.tracking.post_processing import PostProcessor
 from scalor.tracking.video_view import Lens, look_at
@@ -99,6 +101,23 @@ def test_what_does_not_stand_out_is_dropped_only_where_the_model_saw_less_than_t
     seen = Tracks(one, one, one, np.array([[20.0, 10.0, 26.0, 16.0]]), np.ones(1), one > 0, (40, 60))
     told = [one for _ in range(6) for one in tidy.step(seen, scene)] + tidy.finish()
     assert [len(one) for one in told] == [objects] * 6
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "presence", "kept"),
+    [(20, 10, 0.5, True), (5, 4, 0.99, False), (6, 5, 0.99, True), (5, 40, 0.9, False), (5, 40, 0.99, True)],
+    ids=["usual", "a piece", "small", "another shape", "another shape, sure"],
+)
+def test_small_pieces_and_unsure_boxes_of_another_shape_are_dropped(
+    height: float, width: float, presence: float, kept: bool
+) -> None:
+    """The usual box is 20 px high and 10 px wide, and the survey is sure of that."""
+    scene = np.full((80, 80, 3), 120, np.uint8)
+    sizes = Survey((20.0, 10.0), speed=1.0, objects=3.0, strength=0.3, perspective=FLAT, confidence=0.4)
+    tidy = PostProcessor((20.0, 10.0), Lens((80, 80), None, background=StillBackground([scene])), sizes)
+    one = np.zeros(1, int)
+    seen = Tracks(one, one, one, np.array([[20.0, 20, 20 + width, 20 + height]]), one + presence, one > 0, (80, 80))
+    assert len(tidy.believable(seen)) == kept
 
 
 def test_results_are_written_as_the_video_goes_by(spots: Path, tmp_path: Path) -> None:

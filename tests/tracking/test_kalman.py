@@ -12,7 +12,7 @@ from scalor.tracking.kalman import EARLY, GATE, Detections, Linker, LinkerSettin
 
 SIZE = 10.0
 FRAME = (100, 100)
-HABITS = LinkerSettings(patience=2, reported=1)
+SETTINGS = LinkerSettings(patience=2, reported=1)
 BLIND = (0.0, 0.0, 0.0)
 
 
@@ -22,8 +22,8 @@ def detections(*centres: tuple[float, float], colour: tuple[float, float, float]
     return Detections(box, np.tile(np.array(colour, float), (len(box), 1)))
 
 
-def linker(habits: LinkerSettings = HABITS) -> Linker:
-    return Linker((SIZE, SIZE), FRAME, habits)
+def linker(chosen: LinkerSettings = SETTINGS) -> Linker:
+    return Linker((SIZE, SIZE), FRAME, chosen)
 
 
 def joint(prior: np.ndarray, shove: float, noise: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +72,7 @@ def test_constant_velocity_is_learnt_and_gone_on_with() -> None:
 def test_a_track_ends_after_a_while_and_its_number_with_it() -> None:
     follow = linker()
     follow.step(detections((50, 50)))
-    for missed in range(1, HABITS.patience + 1):
+    for missed in range(1, SETTINGS.patience + 1):
         assert follow.step(detections()).missed.tolist() == [missed]
     assert len(follow.step(detections()).id) == 0
     assert follow.step(detections((50, 50))).id.tolist() == [1]
@@ -90,9 +90,9 @@ def test_a_track_is_told_of_when_proven_and_for_a_while_after_its_last_detection
 
 
 def test_early_in_a_video_less_is_asked_for() -> None:
-    habits = LinkerSettings(patience=3, reported=1, proof=3)
+    chosen = LinkerSettings(patience=3, reported=1, proof=3)
     for begin, asked in ((0, 1), (EARLY, 2), (3 * EARLY, 3)):
-        follow, needed = Linker((SIZE, SIZE), FRAME, habits), 0
+        follow, needed = Linker((SIZE, SIZE), FRAME, chosen), 0
         for _ in range(begin):
             follow.step(detections())
         while not len(follow.reported().id):
@@ -177,20 +177,20 @@ def test_where_sizes_are_compared_a_track_does_not_go_on_with_a_thing_of_another
     box = np.array([[40.0, 40.0, 60.0, 60.0]])
     flat = np.array([[40.0, 47.0, 60.0, 53.0]])
     for gate, ids in ((math.inf, [0]), (1.0, [0, 1])):
-        follow = linker(replace(HABITS, size_gate=gate))
+        follow = linker(replace(SETTINGS, size_gate=gate))
         follow.step(Detections(box, np.zeros((1, 3))))
         assert follow.step(Detections(flat, np.zeros((1, 3)))).id.tolist() == ids
 
 
 def test_of_two_detections_at_one_distance_the_one_of_the_same_size_is_taken() -> None:
-    follow = linker(replace(HABITS, size_gate=2.0))
+    follow = linker(replace(SETTINGS, size_gate=2.0))
     follow.step(Detections(np.array([[40.0, 40.0, 60.0, 60.0]]), np.zeros((1, 3))))
     both = np.array([[40.0, 45.0, 60.0, 55.0], [40.0, 40.0, 60.0, 60.0]])
     assert follow.step(Detections(both, np.zeros((2, 3)))).detection.tolist() == [1, 0]
 
 
 def test_of_two_tracks_at_one_distance_the_one_that_was_seen_lately_goes_on() -> None:
-    follow = linker(replace(HABITS, missed_cost=0.05))
+    follow = linker(replace(SETTINGS, missed_cost=0.05))
     follow.step(detections((40, 50), (54, 50)))
     follow.step(detections((54, 50)))
     assert follow.step(detections((46.9, 50))).detection.tolist() == [-1, 0]

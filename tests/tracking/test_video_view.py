@@ -28,7 +28,7 @@ from scalor.tracking.video_view import (
     universal_scale,
 )
 from scalor.tracks import Tracks
-from scalor.video import Video, open_video
+from scalor.video import open_video
 from tests.model.worlds import parts
 
 UNIVERSAL = ModelConfig(frame=(64, 64), grid=(16, 16), object_size=(18.0, 18.0), size_range=0.75, still=True)
@@ -116,7 +116,7 @@ def test_a_moving_camera_is_followed_and_boxes_come_back_to_the_frame(tmp_path: 
     assert np.diff(at) == pytest.approx([-20] * 3, abs=0.5)
     inside = view.picture(frames[0])[20:-20, 20:150].astype(float)
     assert np.abs(inside - view.picture(frames[-1])[20:-20, 20:150]).mean() < 8
-    fewer = Video(view.steady._source, replace(view.steady.selection, stride=4))
+    fewer = view.steady.selected(stride=4)
     assert sum(1 for _ in fewer) == 10
 
 

@@ -129,7 +129,7 @@ def test_files_that_name_addresses_open_no_connection(text: str, tmp_path: Path)
 def test_a_sample_jumps_from_key_frame_to_key_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_container(tmp_path / "a.mp4", movie(400), options={"g": "10", "preset": "ultrafast"})
     video = open_video(path)
-    monkeypatch.setattr(type(video._source), "frames", None)
+    monkeypatch.setattr(type(video.source), "frames", None)
     assert len(video.sample(8)) == 8
     assert np.array_equal(video.sample(8, seed=3), video.sample(8, seed=3))
 
@@ -151,7 +151,7 @@ def test_runs_of_a_sample_jump_from_key_frame_to_key_frame(tmp_path: Path, monke
     path = write_container(tmp_path / "a.mp4", movie(400), options={"g": "10", "preset": "ultrafast"})
     pictures = [frame.picture.tobytes() for frame in open_video(path)]
     video = open_video(path)
-    monkeypatch.setattr(type(video._source), "frames", None)
+    monkeypatch.setattr(type(video.source), "frames", None)
     runs = [picture.tobytes() for picture in video.sample_runs(8, 2)]
     places = [pictures.index(first) for first in runs[::2]]  # of the first frame that looks so
     assert all(place % 10 == 0 for place in places)

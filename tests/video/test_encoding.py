@@ -22,7 +22,7 @@ def test_an_mp4_gives_back_its_frames(tmp_path: Path) -> None:
     assert back.dtype == np.float32
     assert back.min() >= 0
     assert back.max() <= 1
-    assert difference(255 * back.transpose(0, 2, 3, 1), frames) < 3
+    assert difference(255 * back.transpose(0, 2, 3, 1), frames) < 2  # 1.5 at this quality, 2.5 at 40 instead of 17
     with av.open(tmp_path / "a.mp4") as container:
         stream = container.streams.video[0]
         assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")

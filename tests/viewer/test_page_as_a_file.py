@@ -242,6 +242,17 @@ def test_a_screen_reader_hears_what_is_shown(screen: Screen, tracked: Path) -> N
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_every_text_stands_out_from_its_ground(browser: Any, tracked: Path, scheme: str) -> None:
+    page = browser.new_context(color_scheme=scheme).new_page()
+    page.goto(address_of(tracked))
+    page.wait_for_function("() => scalor.drawn.boxes.length > 0")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert page.evaluate(f"({(Path(__file__).parent / 'faint_texts.js').read_text()})(4.5)") == []
+    assert len(page.evaluate(f"({(Path(__file__).parent / 'faint_texts.js').read_text()})(12)")) > 5
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_colours_follow_the_system_and_the_button(browser: Any, tracked: Path, scheme: str) -> None:
     page = browser.new_context(color_scheme=scheme).new_page()
     page.goto(address_of(tracked))

@@ -76,6 +76,7 @@ def edit(screen: Screen, name: str, said: str) -> None:
 
 
 def test_a_session_of_edits(served: Served, folder: Path, screen: Screen) -> None:
+    as_tracked = contents(folder)
     screen.open(served.address)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32,}/", served.address)
     screen.seek(30)
@@ -105,6 +106,9 @@ def test_a_session_of_edits(served: Served, folder: Path, screen: Screen) -> Non
     screen.page.locator(".filter").fill("")
 
     edit(screen, "undo", "undo: merge 6 into 4")
+    screen.press("Control+y")
+    screen.page.locator(".edits [role=status]", has_text="redo: merge 6 into 4").wait_for()
+    edit(screen, "undo", "undo: merge 6 into 4")
     screen.press("Control+z")
     screen.page.locator(".edits [role=status]", has_text="undo: split 4").wait_for()
     assert screen.ids_in_table() == [1, 2, 3, 4, 5]
@@ -125,6 +129,14 @@ def test_a_session_of_edits(served: Served, folder: Path, screen: Screen) -> Non
     assert rows[30, 2] == pytest.approx(list(tracks_at(30).box[2]), abs=1e-3)
     assert rows[29, 2] == pytest.approx(list(tracks_at(29).box[1]), abs=1e-3)
     assert len(EditedFolder(folder).edits) == 2
+    now = contents(folder)
+    kept = {name.removeprefix("original/"): file for name, file in now.items() if name.startswith("original/")}
+    assert {"tracks.csv", "masks.json", "report.html", "report_viewer/rows-0.js"} <= kept.keys()
+    assert {name for name, file in kept.items() if file != as_tracked[name]} == set()
+    added = {name for name in now.keys() - as_tracked.keys() if not name.startswith("original")}
+    assert added == {"edits.jsonl", "edited.json"}
+    same = {name for name, file in as_tracked.items() if now[name] == file and "." in name}
+    assert same == {"results.json", "report_viewer/video.mp4", "overlay.mp4", "labels.mp4"}
 
 
 def test_looking_changes_no_file(served: Served, folder: Path, screen: Screen) -> None:
@@ -170,9 +182,32 @@ def test_a_missing_box_is_drawn(served: Served, folder: Path, screen: Screen) ->
 
 def test_the_next_doubtful_place_is_gone_to(served: Served, screen: Screen) -> None:
     screen.open(served.address)
+    places = screen.page.evaluate("scalor.page.store.load('doubts')")
+    assert len({place["frame"] for place in places}) < len(places)  # some are in the same frame
+    for place in places:
+        edit(screen, "doubt", place["text"])
+        screen.wait(f"drawn.position === {place['position']} && page.stage.selected === {place['ids'][0]}")
+    edit(screen, "doubt", "from the start: ")
     screen.seek(FRAMES // 2 - 3)
     edit(screen, "doubt", "track 1 ends inside the picture")
     screen.wait(f"drawn.position === {FRAMES // 2 - 1} && page.stage.selected === 1")
+
+
+def test_the_next_crossing_is_gone_to_with_both_objects_chosen(served: Served, screen: Screen) -> None:
+    screen.open(served.address)
+    x0, y0, x1, y1 = tracks_at(20).box[1].tolist()
+    box = [x0 + 5, y0 + 5, x1 + 5, y1 + 5]
+    screen.page.evaluate("(box) => scalor.page.editor.send({op: 'add', frame: 20, box})", box)
+    edit(screen, "crossing", "frame 20: tracks 2 and 6 are near")
+    screen.wait("drawn.position === 20 && page.stage.selected === 2 && page.stage.others.has(6)")
+    screen.press("Shift+Delete")
+    screen.page.locator(".edits [role=status]", has_text="delete 2 from frame 20 to frame 20").wait_for()
+    screen.press("Control+z")
+    screen.wait("drawn.boxes.length === 5 && page.editor.unsaved === 0")
+    screen.page.evaluate("scalor.page.choose(2, false), scalor.page.choose(6, true)")
+    edit(screen, "swap", "swap 2 and 6 from frame 20")
+    screen.wait("drawn.boxes.length === 5")
+    assert screen.drawn()[2] == pytest.approx(box, abs=0.01)
 
 
 def test_an_impossible_edit_is_said(served: Served, folder: Path, screen: Screen) -> None:
@@ -211,7 +246,8 @@ def test_a_line_a_zone_and_a_known_length_are_drawn(served: Served, folder: Path
         screen.page.locator(".picture").click(position={"x": x * scale, "y": y * scale})
 
     def answer(text: str) -> None:
-        screen.page.locator(".ask input").fill(text)
+        screen.page.wait_for_function("() => document.activeElement === document.querySelector('.ask input')")
+        screen.page.keyboard.type(text)
         screen.page.keyboard.press("Enter")
 
     screen.page.locator("[data-edit=line]").click()
@@ -222,7 +258,7 @@ def test_a_line_a_zone_and_a_known_length_are_drawn(served: Served, folder: Path
     screen.page.locator("[data-edit=zone]").click()
     for x, y in ((150, 70), (300, 70), (300, 180)):
         click(x, y)
-    screen.page.locator(".picture").press("Enter")
+    screen.page.keyboard.press("Enter")
     answer("nest")
     screen.wait("page.store.index.zones.length === 1")
     screen.page.locator("[data-edit=scale]").click()
@@ -237,4 +273,16 @@ def test_a_line_a_zone_and_a_known_length_are_drawn(served: Served, folder: Path
     assert scale is not None
     assert scale.mm_per_pixel == pytest.approx(2, abs=0.02)
     assert "scalor measure FOLDER uses it" in screen.text(".edits [role=status]")
+    assert "mm/s" in screen.text(".head")
+    screen.page.locator(".filter").fill("speed>200")  # 30 frames a second, 2.5 and 3.5 px a frame, 2 mm a pixel
+    assert screen.ids_in_table() == [4]
     assert served.stop() == 0
+
+
+def test_files_that_cannot_be_made_anew_are_told_of_on_the_page(served: Served, folder: Path, screen: Screen) -> None:
+    screen.open(served.address)
+    (folder / "report.html").write_text("changed by hand")
+    screen.page.evaluate("scalor.page.editor.send({op: 'delete', id: 2})")
+    screen.page.locator(".message", has_text="could not be made anew: ").wait_for(timeout=30_000)
+    assert "report.html was changed" in screen.text(".message")
+    assert served.stop() == 2

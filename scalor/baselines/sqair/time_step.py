@@ -76,7 +76,7 @@ class TimeStep(Tracker):
         chance = discovery_prior.eagerness * logit(discovery_prior.presence_prior, new.logits) if first else later
         stop_p = stopping_log_prob(chance, new.taken, room)
         costs = Costs(
-            stop_q - stop_p, *latent_costs(new, self.newborn(new.latent)), log_q - log_p, *latent_costs(kept, prior)
+            stop_q - stop_p, *latent_costs(new, Normal.standard(new.latent)), log_q - log_p, *latent_costs(kept, prior)
         )
         return StepResult(self.pack(scene, kept, tracker, memory, new), log_q + stop_q, costs)
 
@@ -92,7 +92,7 @@ class TimeStep(Tracker):
         room = has_room(self.config.slots - kept.taken.sum(1), blank.shape[1])
         chance = logit(discovery_rate, blank[..., :1]) if discovery_rate else torch.full_like(blank[..., :1], -1e9)
         going = sampler.choose(chance).cumprod(1) * room[..., None]
-        born = self.newborn(blank)
+        born = Normal.standard(blank)
         new = Candidates(chance, going, born, sampler.normal(born))
         return self.pack(scene, kept, scene.tracker, memory, new)
 
@@ -120,10 +120,6 @@ class TimeStep(Tracker):
     def nothing(self, scene: SQAIRState) -> Candidates:
         """Return the result of propagation in the first frame, which has no objects to propagate."""
         return Candidates(scene.present, scene.present, Normal(scene.latent, scene.latent), scene.latent)
-
-    def newborn(self, like: Float[Tensor, "R D L"]) -> Normal:
-        """Return the prior of a discovered object's latents: standard normal."""
-        return Normal(torch.zeros_like(like), torch.ones_like(like))
 
     def steps(self, first: bool) -> int:
         """Return D, the largest number of discoveries in the first frame or in a later one."""

@@ -152,6 +152,12 @@ export class Store {
     this.byId = new Map(this.tracks.map((track) => [track.id, track]));
   }
 
+  /** Unit of lengths, and a pixel's length in it: millimetres once a known length is drawn. */
+  get unit() {
+    const { scale } = this.index;
+    return scale ? { name: "mm", pixel: scale.mm_per_pixel } : { name: "px", pixel: 1 };
+  }
+
   /** Number of the chunk that holds a position. @param {number} position */
   chunkOf(position) {
     let low = 0;

@@ -23,7 +23,7 @@ const KEYS = [
   ["escape", "choose nothing"],
 ];
 
-class Page {
+export class Page {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
@@ -218,11 +218,19 @@ class Page {
   listen() {
     this.root.addEventListener("click", (event) => {
       const button = /** @type {HTMLElement | null} */ (/** @type {HTMLElement} */ (event.target).closest("button"));
+      if (event.detail) button?.blur(); // so that the space key plays after a click
       if (button?.dataset.do) this.act(button.dataset.do);
       if (button?.dataset.layer) this.toggle(button.dataset.layer);
     });
     this.part(".seek").addEventListener("input", (/** @type {any} */ event) => this.player.seek(Number(event.target.value)));
-    this.part(".speed select").addEventListener("change", (/** @type {any} */ event) => this.player.setSpeed(Number(event.target.value)));
+    const speed = this.part(".speed select");
+    let byPointer = false;
+    speed.addEventListener("pointerdown", () => (byPointer = true));
+    speed.addEventListener("keydown", () => (byPointer = false));
+    speed.addEventListener("change", () => {
+      this.player.setSpeed(Number(speed.value));
+      if (byPointer) speed.blur(); // so that keys are those of the player again
+    });
     new ResizeObserver(() => this.resize()).observe(this.part(".stage"));
     const { canvas } = this.stage;
     canvas.addEventListener("pointermove", (event) => this.hover(event));
@@ -279,8 +287,11 @@ class Page {
   /** @param {KeyboardEvent} event */
   key(event) {
     const target = /** @type {HTMLElement} */ (event.target);
-    if (/^(SELECT|TEXTAREA)$/.test(target.tagName) || (target.tagName === "INPUT" && target.className !== "seek")) return;
-    if (this.part(".keys").open || this.part(".ask").open) return;
+    if (target.tagName === "SELECT" || this.part(".keys").open || this.part(".ask").open) return;
+    if (target.tagName === "INPUT" && target.className !== "seek") {
+      if (event.key === "Escape" || event.key === "Enter") target.blur();
+      return;
+    }
     if (this.editor?.key(event)) {
       event.preventDefault();
       return;

@@ -7,6 +7,7 @@ import { Store, runsOf } from "./data.js";
 /** @typedef {{id: number, x: number, y: number, width: number, height: number}} Drawn a box in pixels of the canvas */
 
 const TRAIL_SECONDS = 1;
+const SPEED_SECONDS = 0.5;
 const MASK_STRENGTH = 0.5;
 
 export class Stage {
@@ -289,17 +290,25 @@ export class Stage {
       `size ${(x1 - x0).toFixed(1)} × ${(y1 - y0).toFixed(1)} px`,
       `confidence ${chunk.confidence[row].toFixed(2)}`,
     ];
-    const before = chunk.previous[row];
-    if (before >= 0) {
-      const moved = Math.hypot(
-        (x0 + x1 - chunk.box[4 * before] - chunk.box[4 * before + 2]) / 2,
-        (y0 + y1 - chunk.box[4 * before + 1] - chunk.box[4 * before + 3]) / 2,
-      );
-      let frame = this.position;
-      while (chunk.offsets[frame - chunk.start] > before) frame -= 1;
-      const seconds = this.store.seconds[this.position] - this.store.seconds[frame];
-      if (seconds > 0) lines.push(`speed ${(moved / seconds).toFixed(1)} px/s`);
-    }
+    const speed = this.speedOf(chunk, row);
+    const { unit } = this.store;
+    if (speed !== null) lines.push(`speed ${(speed * unit.pixel).toFixed(1)} ${unit.name}/s`);
     return lines;
+  }
+
+  /** Mean speed over the half second before a row, pixels a second; null if its chunk holds nothing before it. @param {Chunk} chunk @param {number} row */
+  speedOf(chunk, row) {
+    const { seconds } = this.store;
+    let [at, frame, path] = [row, this.position, 0];
+    while (chunk.previous[at] >= 0 && seconds[this.position] - seconds[frame] < SPEED_SECONDS - 1e-6) {
+      const before = chunk.previous[at];
+      path += Math.hypot(
+        (chunk.box[4 * at] + chunk.box[4 * at + 2] - chunk.box[4 * before] - chunk.box[4 * before + 2]) / 2,
+        (chunk.box[4 * at + 1] + chunk.box[4 * at + 3] - chunk.box[4 * before + 1] - chunk.box[4 * before + 3]) / 2,
+      );
+      at = before;
+      while (chunk.offsets[frame - chunk.start] > at) frame -= 1;
+    }
+    return frame < this.position ? path / (seconds[this.position] - seconds[frame]) : null;
   }
 }

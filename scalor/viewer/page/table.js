@@ -7,34 +7,55 @@ import { Store, clock, inView } from "./data.js";
 
 const ROW = 30; // height of a row, CSS pixels
 
-/** @type {{key: string, head: string, value: (track: Track, store: Store) => number, text: (track: Track, store: Store) => string}[]} */
+/**
+ * @typedef {object} Column
+ * @property {string} key
+ * @property {(unit: string) => string} head
+ * @property {string} title
+ * @property {(track: Track) => number} value to sort by
+ * @property {(track: Track, store: Store) => string} text
+ */
+
+/** @type {Column[]} */
 const COLUMNS = [
-  { key: "id", head: "id", value: (t) => t.id, text: (t) => (t.name ? `${t.id} ${t.name}` : `${t.id}`) },
-  { key: "first", head: "first", value: (t) => t.first, text: (t, s) => clock(s.seconds[t.first]) },
-  { key: "seconds", head: "seconds", value: (t) => t.seconds, text: (t) => t.seconds.toFixed(1) },
-  { key: "path", head: "path px", value: (t) => t.length, text: (t) => t.length.toFixed(0) },
-  { key: "confidence", head: "sure", value: (t) => t.confidence, text: (t) => t.confidence.toFixed(2) },
+  { key: "id", head: () => "id", title: "id and name", value: (t) => t.id, text: (t) => (t.name ? `${t.id} ${t.name}` : `${t.id}`) },
+  { key: "first", head: () => "first", title: "time of the first frame", value: (t) => t.first, text: (t, s) => clock(s.seconds[t.first]) },
+  { key: "seconds", head: () => "time s", title: "seconds from the first to the last frame", value: (t) => t.seconds, text: (t) => t.seconds.toFixed(1) },
+  { key: "path", head: (unit) => `path ${unit}`, title: "length of the path", value: (t) => t.length, text: (t, s) => figures(t.length * s.unit.pixel) },
+  { key: "speed", head: (unit) => `${unit}/s`, title: "mean speed: the path divided by its time", value: speedOf, text: (t, s) => (t.seconds > 0 ? figures(speedOf(t) * s.unit.pixel) : "") },
+  { key: "confidence", head: () => "sure", title: "mean confidence", value: (t) => t.confidence, text: (t) => t.confidence.toFixed(2) },
 ];
 
-/** @type {Record<string, (track: Track) => number>} */
+/** Mean speed in pixels a second. @param {Track} track */
+function speedOf(track) {
+  return track.seconds > 0 ? track.length / track.seconds : 0;
+}
+
+/** A number as text: whole from 100 on, otherwise three digits. @param {number} value */
+function figures(value) {
+  return value >= 100 || value === 0 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+/** @type {Record<string, (track: Track, pixel: number) => number>} */
 const FIELDS = {
   id: (t) => t.id,
   seconds: (t) => t.seconds,
   frames: (t) => t.rows,
-  path: (t) => t.length,
+  path: (t, pixel) => t.length * pixel,
+  speed: (t, pixel) => speedOf(t) * pixel,
   confidence: (t) => t.confidence,
   sure: (t) => t.confidence,
 };
 
 /**
  * Whether a track passes a filter: words all of which must hold, such as `12`, `wasp`, `seconds>10`, `now`.
- * @param {Track} track @param {string[]} words @param {number} position
+ * @param {Track} track @param {string[]} words @param {number} position @param {number} pixel length of a pixel
  */
-export function passes(track, words, position) {
+export function passes(track, words, position, pixel) {
   return words.every((word) => {
     const comparison = /^([a-z]+)(>=|<=|>|<|=)(-?[\d.]+)$/.exec(word);
     if (comparison && FIELDS[comparison[1]]) {
-      const value = FIELDS[comparison[1]](track);
+      const value = FIELDS[comparison[1]](track, pixel);
       const bound = Number(comparison[3]);
       if (comparison[2] === "=") return value === bound;
       if (comparison[2] === ">=") return value >= bound;
@@ -83,7 +104,7 @@ export class Table {
       cell.setAttribute("role", "columnheader");
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = column.head;
+      button.title = column.title;
       button.addEventListener("click", () => {
         this.sort = { key: column.key, down: this.sort.key === column.key && !this.sort.down };
         this.update();
@@ -116,16 +137,19 @@ export class Table {
     this.now = words.includes("now");
     const column = COLUMNS.find(({ key }) => key === this.sort.key) || COLUMNS[0];
     const sign = this.sort.down ? -1 : 1;
+    const { unit } = this.store;
     this.tracks = this.store.tracks
-      .filter((track) => passes(track, words, this.position))
-      .sort((a, b) => sign * (column.value(a, this.store) - column.value(b, this.store)) || a.id - b.id);
+      .filter((track) => passes(track, words, this.position, unit.pixel))
+      .sort((a, b) => sign * (column.value(a) - column.value(b)) || a.id - b.id);
     [...this.head.children].forEach((cell, i) => {
       const sorted = COLUMNS[i].key === this.sort.key;
+      /** @type {Element} */ (cell.firstChild).textContent = COLUMNS[i].head(unit.name);
       cell.setAttribute("aria-sort", sorted ? (this.sort.down ? "descending" : "ascending") : "none");
     });
     this.grid.setAttribute("aria-rowcount", `${this.tracks.length + 1}`);
     const all = this.store.tracks.length;
     this.found.textContent = words.length ? `${this.tracks.length} of ${all}` : `${all}`;
+    this.root.style.setProperty("--first", (this.store.seconds.at(-1) || 0) < 3600 ? "2.9rem" : "4.4rem");
     this.spacer.style.height = `${this.tracks.length * ROW}px`;
     this.paint();
     this.calls.changed(this.tracks);
@@ -144,6 +168,7 @@ export class Table {
       const track = this.tracks[at];
       row.style.transform = `translateY(${at * ROW}px)`;
       row.dataset.row = `${at}`;
+      row.title = track.name;
       row.id = `scalor-track-${track.id}`;
       row.setAttribute("aria-rowindex", `${at + 2}`);
       row.setAttribute("aria-selected", `${track.id === this.selected}`);

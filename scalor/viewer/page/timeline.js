@@ -7,6 +7,7 @@ import { Store, clock, inView } from "./data.js";
 
 const ROW = 8; // height of a bar with its gap, CSS pixels
 const COUNTS = 56; // height of the plot of counts
+const HINT = "Click an object to choose it, double click to follow it. The button \u201ckeys\u201d lists all keys.";
 
 export class Timeline {
   /**
@@ -50,7 +51,7 @@ export class Timeline {
         this.hover(event, canvas === this.bars);
         if (event.buttons & 1) this.pointed(event, false);
       });
-      canvas.addEventListener("pointerleave", () => (this.readout.textContent = ""));
+      canvas.addEventListener("pointerleave", () => (this.readout.textContent = HINT));
       canvas.addEventListener(
         "wheel",
         (event) => {
@@ -72,6 +73,7 @@ export class Timeline {
 
   /** Show the whole video. */
   whole() {
+    this.readout.textContent ||= HINT;
     this.from = 0;
     this.to = this.store.frames;
     this.redraw();

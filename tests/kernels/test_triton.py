@@ -14,7 +14,7 @@ from tests.kernels.boxes import all_kinds, sized
 
 pytest.importorskip("triton")
 
-from scalor.kernels import crop, forced, paste, plain_torch, splat
+from scalor.kernels import crop, forced, paste, plain_torch, triton_operators
 
 Frame = tuple[int, int]
 
@@ -128,7 +128,7 @@ def test_more_boxes_than_a_program_holds_at_once(device: torch.device, monkeypat
     frame = (8, 8)
     where = sized(1, 7, frame, (2.0, 5.0), seed=7).float()
     glimpses, image = torch.randn(1, 7, 1, 4, 4), torch.randn(1, 1, *frame)
-    monkeypatch.setattr(splat, "HELD", 2)
+    monkeypatch.setattr(triton_operators, "HELD", 2)
     with forced("triton"):
         drawn = paste(glimpses.to(device), where.float().to(device), frame)
         found = differentiated(
@@ -258,7 +258,10 @@ def test_torch_finds_no_fault_with_the_operators(name: str, device: torch.device
         "crop_to_where": (glimpses, image, where),
         "crop_to_image": (glimpses, where, 5, 6),
     }
-    assert all(fault == "SUCCESS" for fault in torch.library.opcheck(getattr(splat, f"_{name}"), inputs[name]).values())
+    assert all(
+        fault == "SUCCESS"
+        for fault in torch.library.opcheck(getattr(triton_operators, f"_{name}"), inputs[name]).values()
+    )
 
 
 def test_both_compile_into_one_graph_with_their_gradients(device: torch.device) -> None:
@@ -283,14 +286,14 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from scalor.kernels import programs
+from scalor.kernels import triton_kernels
 
 for value, objects, c, p in [("*fp32", "i32", 5, 16), ("*bf16", "constexpr", 1, 12)]:
     wide = {name: "*fp32" for name in ("where", "canvas", "to_where")}
     narrow = {name: value for name in ("glimpses", "image", "gradient", "to_glimpses", "to_image")}
     sizes = {"C": c, "P": p, "H": 64, "W": 48, "SIDE": 8, "SAMPLES": 256, "SPREAD": 2, "STEPS": 2}
     sizes |= {"HELD": 64} if objects == "i32" else {"HELD": 1, "N": 1}
-    for kernel in vars(programs).values():
+    for kernel in vars(triton_kernels).values():
         if not getattr(kernel, "__name__", "").endswith("_kernel"):
             continue
         constants = {name: size for name, size in sizes.items() if name in kernel.arg_names}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from scalor.kernels import programs
+from scalor.kernels import triton_kernels
 
 TILE = 8
 """Side of the square of pixels that one program fills: about the size of a small object, so few pixels are idle."""
@@ -52,7 +52,7 @@ def _paste(glimpses: Tensor, where: Tensor, height: int, width: int) -> Tensor:
         return canvas.zero_()
     tiles = _ceil_div(height, TILE) * _ceil_div(width, TILE)
     with _on(glimpses):
-        programs.paste_forward_kernel[(b * tiles,)](
+        triton_kernels.paste_forward_kernel[(b * tiles,)](
             glimpses.contiguous(),
             where.contiguous(),
             canvas,
@@ -79,7 +79,7 @@ def _paste_backward(gradient: Tensor, glimpses: Tensor, where: Tensor) -> tuple[
     if where.numel() == 0:
         return to_glimpses, to_where
     with _on(glimpses):
-        programs.paste_backward_kernel[(b * n,)](
+        triton_kernels.paste_backward_kernel[(b * n,)](
             gradient.contiguous(),
             glimpses.contiguous(),
             where.contiguous(),
@@ -126,7 +126,7 @@ def _crop(image: Tensor, where: Tensor, samples: int) -> Tensor:
     spread = _spread(c, samples)
     steps = min(_ceil_div(c, spread), 8)
     with _on(image):
-        programs.crop_forward_kernel[(b * n * _ceil_div(c, spread * steps),)](
+        triton_kernels.crop_forward_kernel[(b * n * _ceil_div(c, spread * steps),)](
             image,
             where.contiguous(),
             glimpses,
@@ -158,7 +158,7 @@ def _crop_to_where(gradient: Tensor, image: Tensor, where: Tensor) -> Tensor:
     image = _whole_clips(image)
     spread = _spread(c, p)
     with _on(image):
-        programs.crop_to_where_kernel[(b * n,)](
+        triton_kernels.crop_to_where_kernel[(b * n,)](
             gradient.contiguous(),
             image,
             where.contiguous(),
@@ -190,7 +190,7 @@ def _crop_to_image(gradient: Tensor, where: Tensor, height: int, width: int) -> 
     deep = min(DEEP, _power_of_two(c))
     tiles = _ceil_div(height, TILE) * _ceil_div(width, TILE)
     with _on(gradient):
-        programs.crop_to_image_kernel[(b * tiles * _ceil_div(c, deep),)](
+        triton_kernels.crop_to_image_kernel[(b * tiles * _ceil_div(c, deep),)](
             gradient.contiguous(),
             where.contiguous(),
             to_image,

@@ -1,0 +1,104 @@
+"""Fitting as a task: weights of its own for each of many videos.
+
+>>> summary = fit_each(find_jobs(["footage/"], {"minutes": 5}, COLUMNS), "runs", workers=4)
+"""
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scalor.checkpoint import MODEL_FILE
+from scalor.errors import InputError
+from scalor.files import Stopped, as_json, open_folder, replacing
+from scalor.many.run import RETRIES, ManySummary, run_jobs
+from scalor.many.tracking_task import as_text, video_print
+from scalor.many.video_records import VideoOutcome, read_record, write_record
+from scalor.many.videos import VideoJob
+from scalor.many.worker import Task, Tell
+
+COLUMNS = ("weights", "region", "start", "end", "stride", "fps", "object_size", "minutes", "steps", "scale")
+"""Columns of a table of videos that are options of a fit."""
+FITS = "fits"
+"""Folder of the records, one JSON file per video, in the folder of all runs."""
+
+
+def fit_each(
+    jobs: Sequence[VideoJob],
+    out: str | Path,
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    retries: int = RETRIES,
+    gpus: float = 0.0,
+    quiet: bool = False,
+    whole: bool = True,
+) -> ManySummary:
+    """Fit weights to each of many videos; what is missing or changed, and nothing else.
+
+    A fit that was stopped goes on where it was.
+
+    Parameters
+    ----------
+    jobs : sequence of VideoJob
+        The videos. Their options are arguments of `scalor.fit`.
+    out : str or Path
+        Folder for all runs: a run folder NAME for each video, and `fits.json`.
+    workers, engine, address, retries, gpus, quiet
+        As for `track_many`.
+    whole : bool, default True
+        Whether these are all videos of the folder. If not, `fits.json` is left to a run with all videos.
+
+    Returns
+    -------
+    ManySummary
+        The outcome of each video; its verdict says which weights the run folder holds.
+    """
+    begun = time.monotonic()
+    folder = open_folder(out)
+    outcomes = run_jobs(FIT, jobs, folder, workers, engine, address, retries, gpus, quiet=quiet)
+    summary = ManySummary(folder, outcomes, time.monotonic() - begun)
+    if whole:
+        with replacing(folder / "fits.json") as temporary:
+            temporary.write_text(as_json(summary.to_dict()))
+    return summary
+
+
+def fit_video(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, Any]:
+    """Fit weights to a video, or go on with that; return the facts of its outcome."""
+    import torch
+
+    from scalor.fitting.fit import CHOSEN_FILE, fit
+
+    torch.set_num_threads(1)  # the results must not depend on the number of workers
+    folder, key = out / job.name, key_of(job, out)
+    before = read_record(out, job.name, FITS)
+    if before is None and (folder / CHOSEN_FILE).exists():
+        raise InputError(f"folder {folder} holds a run of another command: choose another folder with --out.")
+    if before is not None and before["key"] != key:
+        shutil.rmtree(folder, ignore_errors=True)
+    write_record(out, VideoOutcome(job.name, job.video, "begun"), key, FITS)
+    if (folder / CHOSEN_FILE).exists():
+        fitted = fit(job.video, folder, resume=True, device=job.options.get("device", "auto"), quiet=True)
+    else:
+        fitted = fit(job.video, folder, quiet=True, **job.options)
+    if fitted.stopped:
+        raise Stopped(fitted.stopped)
+    return {"verdict": "fitted" if fitted.compared is None else str(fitted.compared.to_dict()["kept"])}
+
+
+def key_of(job: VideoJob, out: Path) -> dict[str, str]:
+    """Return what the weights depend on: the video, the weights to start from, and the options."""
+    from scalor.tracker_choice import TrackerChoice
+
+    start = TrackerChoice(job.options.get("weights") or "any").fingerprint
+    return {"video": video_print(job.video), "weights": start, **as_text(job.options)}
+
+
+def weights_of(job: VideoJob, out: Path) -> Path:
+    """Return the file of the weights of a video."""
+    return out / job.name / MODEL_FILE
+
+
+FIT = Task(FITS, key_of, fit_video, weights_of)
