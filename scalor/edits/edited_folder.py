@@ -67,8 +67,8 @@ class EditedFolder:
         """Raise InputError if a file of the results is a link out of the folder: it would be read, or copied here."""
         within = self.folder.resolve()
         for place in (self.folder, self.folder / ORIGINAL):
-            paths = [place / name for name in (*REMADE, *FILMS, ABOUT_FILE, LOG_FILE)]
-            for path in [place, *paths, *(inner for path in paths if path.is_dir() for inner in path.iterdir())]:
+            files = [place / name for name in (*REMADE, *FILMS, ABOUT_FILE, LOG_FILE)]
+            for path in [place, *files, *(inner for file in files if file.is_dir() for inner in file.iterdir())]:
                 if path != self.folder and path.is_symlink() and not path.resolve().is_relative_to(within):
                     raise InputError(f"{path} leads out of the folder: copy it there.")
 
