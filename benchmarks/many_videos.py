@@ -114,8 +114,9 @@ def cluster(nodes: int) -> Iterator[Any]:
 
 
 QUERY = """
-    SELECT verdict, count(DISTINCT video) AS videos, count(*) AS rows, avg(mean_speed_px_per_s) AS speed
-    FROM '{store}/measures/*/*.parquet' JOIN '{store}/videos.parquet' AS facts ON facts.name = video
+    SELECT verdict, count(DISTINCT track.video) AS videos, count(*) AS tracks, avg(mean_speed_px_per_s) AS speed
+    FROM '{store}/measures/*/*.parquet' AS track
+    JOIN '{store}/videos.parquet' AS facts ON facts.name = track.video
     GROUP BY verdict
 """
 
