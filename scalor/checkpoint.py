@@ -297,9 +297,25 @@ def save(model: Model, path: str | Path, config: Config[SystemConfig] | None = N
 
 
 def save_packed(weights: str | Path, path: str | Path) -> None:
-    """Write a small copy of a model's weights (see `scalor.checkpoint`), with the same config and provenance."""
-    found = read(find(weights))
-    write(Path(path), pack(found.weights), found.config, found.origin)
+    """Write a small copy of a model's weights (see `scalor.checkpoint`), with the same config and provenance.
+
+    The copy is less precise, so it replaces only another packed copy: raise InputError for any other file.
+    """
+    source, target = find(weights), Path(path)
+    found = read(source)
+    if target.exists() and (target.samefile(source) or not is_packed(target)):
+        raise InputError(f"{target} would be replaced by a less precise copy: give the name of a new file with --out.")
+    write(target, pack(found.weights), found.config, found.origin)
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file is a checkpoint that holds packed weights alone."""
+    try:
+        with safe_open(path, "pt") as file:
+            kinds = {file.get_slice(name).get_dtype() for name in file.keys() if not name.endswith(SCALE)}  # noqa: SIM118
+            return (file.metadata() or {}).get("format") == FORMAT and kinds <= {"I8", "F16"}
+    except (SafetensorError, OSError):
+        return False
 
 
 def load(name_or_path: StrPath, device: str | torch.device = "cpu", slots: int | None = None) -> Model:

@@ -97,12 +97,12 @@ def open_folder(path: str | Path) -> Path:
 
     Call it before any work is done. Raise InputError if the folder cannot be written.
     """
+    from tempfile import TemporaryFile
+
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
+        TemporaryFile(dir=folder).close()  # has no name, where the system allows it: a kill leaves nothing
     except OSError as error:
         raise InputError(f"folder {path} cannot be written ({error.strerror}): choose another with --out.") from error
     return folder

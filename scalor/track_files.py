@@ -174,7 +174,9 @@ def _from_mot(path: str | Path, lines: list[tuple[int, list[str]]]) -> Columns:
     if len(frame) and frame.min() < 1:
         raise InputError(f"{path} has a frame {frame.min():.0f}: MOTChallenge text counts frames from 1.")
     names = (*REQUIRED, "confidence")
-    return dict(zip(names, (frame - 1, number, left, top, left + width, top + height, sure), strict=True))
+    with np.errstate(over="ignore"):  # sizes are checked afterwards
+        right, bottom = left + width, top + height
+    return dict(zip(names, (frame - 1, number, left, top, right, bottom, sure), strict=True))
 
 
 def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
@@ -206,7 +208,9 @@ def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int)
 
 def _check_sizes(path: str | Path, columns: Columns) -> None:
     """Raise InputError for numbers that cannot be pixels, frames or ids: such would overflow later."""
-    for name in {*REQUIRED, "confidence", CLIP, "seconds"} & columns.keys():
+    for name in (*REQUIRED, "confidence", CLIP, "seconds"):
+        if name not in columns:
+            continue
         values = columns[name]
         if values.dtype.kind not in "fiub":
             raise InputError(f"{path}, column {name} holds {values.dtype}: give numbers.")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import scalor
-from scalor import checkpoint
+from scalor import InputError, checkpoint
 from scalor.checkpoint import MAX_UNPACKED, pack, unpack
 from scalor.presets import get_preset
 from scalor.systems import build
@@ -79,3 +79,19 @@ def test_a_packed_copy_still_tells_which_settings_the_original_does_not_record(t
     checkpoint.save_packed(tmp_path / "small.safetensors", tmp_path / "again.safetensors")
     again = checkpoint.read(tmp_path / "again.safetensors")
     assert (again.missing, again.provenance) == (original.missing, original.provenance)
+
+
+def test_a_packed_copy_replaces_no_other_weights(tmp_path: Path) -> None:
+    config = get_preset("shapes-tiny")
+    whole, small = tmp_path / "model.safetensors", tmp_path / "small.safetensors"
+    checkpoint.save(build(config.model), whole, config)
+    before = whole.read_bytes()
+    with pytest.raises(InputError, match="less precise copy"):
+        checkpoint.save_packed(tmp_path, whole)
+    checkpoint.save_packed(whole, small)
+    with pytest.raises(InputError, match="less precise copy"):
+        checkpoint.save_packed(small, whole)
+    assert whole.read_bytes() == before
+    checkpoint.save_packed(whole, small)  # a packed copy may be made again
+    with pytest.raises(InputError, match="less precise copy"):
+        checkpoint.save_packed(small, small)

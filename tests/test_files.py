@@ -5,10 +5,12 @@ import math
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
-from scalor.files import Stopped, as_json, print_json, stop_signals, stop_signals_raised
+from benchmarks.torture.interrupts import killed_at, points
+from scalor.files import Stopped, as_json, open_folder, print_json, stop_signals, stop_signals_raised
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -63,3 +65,19 @@ def test_a_printed_document_ends_with_its_line(capsys: pytest.CaptureFixture[str
     printed = capsys.readouterr().out
     assert json.loads(printed) == [{"step": 1}]
     assert printed.endswith("]\n")
+
+
+def test_a_kill_while_a_folder_is_tried_leaves_nothing_in_it(tmp_path: Path) -> None:
+    def try_folder() -> int:
+        open_folder("out")
+        return 0
+
+    whole = tmp_path / "whole"
+    (whole / "out").mkdir(parents=True)
+    calls = points(try_folder, whole)
+    assert calls
+    for number, call in enumerate(calls):
+        home = tmp_path / str(number)
+        (home / "out").mkdir(parents=True)
+        assert killed_at(call, try_folder, home) is None, call
+        assert list((home / "out").iterdir()) == []

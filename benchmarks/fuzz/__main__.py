@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fuzz --seconds 60`: coverage-guided fuzzing of every parser with atheris.
+"""`python -m benchmarks.fuzz --seconds 60`: coverage-guided fuzzing of every parser, with atheris where it installs.
 
     python -m benchmarks.fuzz --only zones settings --seconds 600
 
@@ -9,18 +9,22 @@ tests try them for ever. Every parser is fuzzed in a process of its own; the exi
 import argparse
 import hashlib
 import json
+import resource
 import subprocess
 import sys
 import tempfile
 import traceback
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks import report
+from benchmarks.fuzz import by_lines
 from benchmarks.track_command import origin
 
-INPUTS = Path(__file__).parent.parent.parent / "tests" / "benchmarks" / "inputs"
+ROOT = Path(__file__).parent.parent.parent
+INPUTS = ROOT / "tests" / "benchmarks" / "inputs"
 LONGEST, SLOWEST_S, MOST_MIB = 4096, 20, 4096
 """Bytes of an input; seconds and memory that a parser may take for it."""
 
@@ -42,34 +46,60 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__} {Path(last.filename).name}:{last.name} {own[-1].lineno if own else 0}"
 
 
-def child(name: str, seconds: float, seed: int, folder: Path) -> None:
-    """Fuzz one parser. The process ends in here, as libFuzzer has it."""
-    import atheris
+def engine() -> str:
+    """Return what looks for new inputs: "atheris", or "lines" where that is not installed."""
+    return "atheris" if find_spec("atheris") else "lines"
 
-    with atheris.instrument_imports(include=["scalor"]):
+
+def child(name: str, seconds: float, seed: int, folder: Path) -> None:
+    """Fuzz one parser; with atheris, the process ends in here, as libFuzzer has it."""
+    if engine() == "atheris":
+        import atheris
+
+        with atheris.instrument_imports(include=["scalor"]):
+            from benchmarks.fuzz.parsers import parsers, try_one
+    else:
         from benchmarks.fuzz.parsers import parsers, try_one
 
-        parser = parsers()[name]
-    corpus = folder / "corpus"
-    corpus.mkdir()
-    for number, data in enumerate(parser.seeds):
-        (corpus / str(number)).write_bytes(data)
+        memory = address_space() + MOST_MIB * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    parser = parsers()[name]
     places: dict[str, str] = {}
     tried = 0
+
+    def write() -> None:
+        (folder / "result.json").write_text(json.dumps({"tried": tried, "places": places}))
 
     def one(data: bytes) -> None:
         nonlocal tried
         tried += 1
-        error = try_one(parser, data)
+        error: BaseException | None
+        try:
+            error = try_one(parser, data)
+        except by_lines.TooSlow as slow:
+            error = slow
         if error is not None and (place := place_of(error)) not in places:
             places[place] = keep(name, data)
         if error is not None or tried % 500 == 0:
-            (folder / "result.json").write_text(json.dumps({"tried": tried, "places": places}))
+            write()
 
+    if engine() == "lines":
+        by_lines.fuzz(one, parser.seeds, seconds, seed, LONGEST, SLOWEST_S, ROOT / "scalor")
+        write()
+        return
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for number, data in enumerate(parser.seeds):
+        (corpus / str(number)).write_bytes(data)
     limits = [f"-max_len={LONGEST}", f"-timeout={SLOWEST_S}", f"-rss_limit_mb={MOST_MIB}", f"-seed={seed + 1}"]
     words = [f"-max_total_time={seconds:.0f}", f"-artifact_prefix={folder}/", *limits, str(corpus)]
     atheris.Setup(["fuzz", *words], one)
     atheris.Fuzz()
+
+
+def address_space() -> int:
+    """Return the address space of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def keep(name: str, data: bytes) -> str:
@@ -110,13 +140,15 @@ def main(words: list[str] | None = None) -> int:
     asked = parser.parse_args(words)
     if asked.child:
         child(asked.child, asked.seconds, asked.seed, asked.folder)
+        return 0
     from benchmarks.fuzz.parsers import parsers
 
     names = [name for name in parsers() if any(word in name for word in asked.only)]
     rows = [fuzz(name, asked.seconds, asked.seed) for name in names]
     print(report.table(rows))
     if asked.json:
-        report.write(asked.json, {"rows": [asdict(row) for row in rows], **origin("fuzz", words, asked.seed)})
+        figures = {"engine": engine(), "rows": [asdict(row) for row in rows]}
+        report.write(asked.json, {**figures, **origin("fuzz", words, asked.seed)})
     return int(any(row.found or row.ended != "well" for row in rows))
 
 

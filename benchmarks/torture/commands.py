@@ -23,7 +23,10 @@ from benchmarks.torture.outcomes import Ended
 
 GIGABYTE = 1 << 30
 LIMIT_S = 60.0
-"""Seconds after which a command hangs."""
+"""Processor time of a command after which it hangs; also the time that it may do nothing at all. Time that other
+processes of a busy machine take does not count."""
+LONGEST_S = 20 * LIMIT_S
+"""Seconds after which a command hangs in any case."""
 MEMORY = 6 * GIGABYTE
 """Address space of a command; a healthy one needs about 3 GB of it, most of it for libraries."""
 LONGEST_TEXT = 1 << 24
@@ -139,7 +142,8 @@ def become(work: Callable[[], int], folder: Path, out: int, err: int, limits: Ma
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (out, 1), (err, 2)):
             os.dup2(source, target)
-        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", 1)
+        sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+        sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace")  # as Python opens it
         for which, most in limits.items():
             resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
         for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -161,21 +165,33 @@ def become(work: Callable[[], int], folder: Path, out: int, err: int, limits: Ma
 def wait(child: int, limit_s: float, texts: Mapping[int, bytearray], kill: bool = True) -> int | None:
     """Wait for a process and read what it writes. Return its exit code, negative for a signal, or None for no end.
 
-    With `kill`, it and its children are killed when its time is over.
+    Its time is over after `limit_s` seconds of its processor time, or as long without any. With `kill`, it and its
+    children are then killed.
     """
-    until = time.monotonic() + limit_s
+    before = used = processor_time(child)
+    begun = changed = time.monotonic()
     pause = 0.002
     while True:
         read_available(texts)
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > until and not kill:
-            return None
-        if time.monotonic() > until:
-            with suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+        now, last = time.monotonic(), used
+        used = processor_time(child)
+        changed = now if used > last else changed
+        if used - before > limit_s or now - changed > limit_s or now - begun > LONGEST_S:
+            if kill:
+                with suppress(ProcessLookupError):
+                    os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
             return None
         time.sleep(pause)
         pause = min(1.5 * pause, 0.02)
+
+
+def processor_time(process: int) -> float:
+    """Return the processor time of a running process and of its children that ended, s."""
+    with suppress(OSError):
+        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic()  # a machine without /proc

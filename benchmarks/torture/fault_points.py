@@ -1,157 +1,142 @@
-"""A save and a replacement of results, killed at every single system call that changes a file.
+"""Commands, a save and a replacement of results, killed at every single system call that changes a file."""
 
-`strace` kills the process when it enters the n-th such call, for every n until none is left.
-"""
-
-import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from safetensors import safe_open
 
 from benchmarks.torture.campaign import Campaign, Finding, Try, contents
-from benchmarks.torture.outcomes import Outcome
-
-CALLS = (
-    *("open", "openat", "creat", "write", "pwrite64", "writev", "rename", "renameat", "renameat2", "link", "linkat"),
-    *("symlink", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "truncate", "ftruncate", "fallocate", "fsync"),
-    *("fdatasync", "chmod", "fchmod", "fchmodat", "utimensat", "sendfile", "copy_file_range"),
+from benchmarks.torture.commands import LIMIT_S, command, forked
+from benchmarks.torture.interrupts import Point, killed_at, points
+from benchmarks.torture.kills import (
+    Work,
+    go_on,
+    look_at_results,
+    prepare_edits,
+    prepare_fit,
+    prepare_tracking,
+    prepare_training,
 )
-"""System calls that may change a file; opening one to read is among them, which costs nothing but time."""
-ROOT = Path(__file__).parent.parent.parent
-REPLACE = """
-import sys
-from pathlib import Path
-from scalor.replacement import replacing_together
-with replacing_together(Path("out"), ["a.txt", "b.txt", "c.txt"]) as partial:
-    for name in sys.argv[1:]:
-        (partial / name).write_text("new")
-"""
-FINISH = """
-from pathlib import Path
-from scalor.replacement import finish_replacement
-finish_replacement(Path("out"))
-"""
-SAVE = """
-import torch
-from scalor import checkpoint
-from scalor.presets import get_preset
-from pathlib import Path
-torch.set_num_threads(1)
-print("ready", flush=True)
-checkpoint.write(Path("model.safetensors"), {"w": torch.full((64, 64), VALUE)}, get_preset("shapes-tiny"), {})
-"""
+from benchmarks.torture.models import tiny_weights
+from benchmarks.torture.outcomes import Outcome, judge
+
+FRAMES = 6
+"""Frames of the video that is tracked; enough for two objects."""
+STEPS = 2
+"""Steps of the training, with a save after each."""
 
 
 @dataclass(frozen=True)
-class Program:
-    """A small program, and a folder that it changes."""
+class Act:
+    """A change of files in one step: afterwards all old files are there, or all new ones."""
 
-    text: str
-    words: tuple[str, ...]
     folder: Path
-    finish: str = ""
-    """A program that finishes what was interrupted, for folders where no exchange is possible."""
-    first: int = 1
-    """The first of the calls that belong to the work and not to the start of Python."""
-    last: int = 1
+    """The folder before; a copy of it is changed."""
+    change: Callable[[], int]
+    finish: Callable[[], int] | None
+    """Finishes what was interrupted, for folders where no exchange is possible."""
+    new: dict[str, object]
+    """What an undisturbed change leaves."""
+    points: list[Point]
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of the programs: no byte code is written."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+def replace_results(text: str, names: tuple[str, ...]) -> int:
+    """Replace the results in the folder `out`."""
+    from scalor.replacement import replacing_together
+
+    with replacing_together(Path("out"), ["a.txt", "b.txt", "c.txt"]) as partial_results:
+        for name in names:
+            (partial_results / name).write_text(text)
+    return 0
 
 
-def python(text: str, words: tuple[str, ...], folder: Path) -> None:
-    """Run a program undisturbed."""
-    subprocess.run([sys.executable, "-c", text, *words], cwd=folder, env=environment(), check=True, capture_output=True)
+def finish_replacement() -> int:
+    """Finish an interrupted replacement, as the next run does."""
+    from scalor import replacement
+
+    replacement.finish_replacement(Path("out"))
+    return 0
 
 
-def calls(program: Program) -> list[str]:
-    """Return the calls of an undisturbed run, a line each."""
-    copy = program.folder.with_name("counted")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(program.folder, copy, symlinks=True)
-    log = copy.with_name("calls.txt")
-    command = ["strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", f"trace={existing()}"]
-    words = [*command, sys.executable, "-c", program.text, *program.words]
-    subprocess.run(words, cwd=copy, env=environment(), check=True, capture_output=True)
-    lines = [line for line in log.read_text().splitlines() if "(" in line]
-    main = lines[0].split()[0]  # strace counts the calls of every thread for itself
-    return [line for line in lines if line.split()[0] == main]
+def save(value: float) -> int:
+    """Save a checkpoint."""
+    import torch
+
+    from scalor import checkpoint
+    from scalor.presets import get_preset
+
+    checkpoint.write(Path("model.safetensors"), {"w": torch.full((64, 64), value)}, get_preset("shapes-tiny"), {})
+    return 0
 
 
-def existing() -> str:
-    """Return the calls as strace wants them; a question mark allows calls that this machine does not have."""
-    return ",".join(f"?{call}" for call in CALLS)
+def pack(name: str) -> int:
+    """Write a packed copy."""
+    from scalor.cli.main import main
+
+    return main(["pack", name, "--out", "packed.safetensors"])
 
 
-@dataclass(frozen=True)
-class Prepare:
-    """Makes the folder before the program, and counts its calls."""
-
-    text: str
-    new: tuple[str, ...]
-    begin: str
-    """What stands in the first call that belongs to the work."""
-    own_folder: bool = False
-    """Whether the user has a folder among the results, so that no exchange is possible."""
-
-    def __call__(self, folder: Path) -> Program:
-        if shutil.which("strace") is None:
-            raise SystemExit("fault points need strace: install it, or leave them out with --only.")
-        home = folder / "home"
-        (home / "out").mkdir(parents=True)
-        (home / "out" / "mine.csv").write_text("mine")
-        if self.own_folder:
-            (home / "out" / "notes").mkdir()
-            (home / "out" / "notes" / "mine.txt").write_text("mine")
-        if self.text is REPLACE:
-            python(self.text.replace('"new"', '"old"'), ("a.txt", "b.txt", "c.txt"), home)
-        else:
-            python(self.text.replace("VALUE", "1.0"), (), home)
-        text = self.text.replace("VALUE", "2.0")
-        program = Program(text, self.new, home, FINISH if self.own_folder else "")
-        lines = calls(program)
-        first = next(number for number, line in enumerate(lines, 1) if self.begin in line)
-        return Program(text, self.new, home, program.finish, first, len(lines) + 1)
+def act(
+    folder: Path, before: Callable[[], int], change: Callable[[], int], finish: Callable[[], int] | None = None
+) -> Act:
+    """Prepare the folder by what is done before, and list the calls of an undisturbed change."""
+    home, copy = folder / "home", folder / "copy"
+    home.mkdir(exist_ok=True)
+    assert forked(before, home, LIMIT_S, {}).code == 0
+    shutil.copytree(home, copy, symlinks=True)
+    found = points(change, copy)
+    return Act(home, change, finish, visible(copy), found)
 
 
-def case(program: Program, given: Try) -> Finding:
-    """Kill the program at one call; all old files must be there, or all new ones, and the next run must work."""
-    number = program.first + given.number
-    shutil.copytree(program.folder, given.home, dirs_exist_ok=True, symlinks=True)
-    inject = f"inject={existing()}:signal=SIGKILL:when={number}"
-    command = ["strace", "-f", "--seccomp-bpf", "-o", "calls.txt", "-e", f"trace={existing()}", "-e", inject]
-    words = [*command, sys.executable, "-c", program.text, *program.words]
-    done = subprocess.run(words, cwd=given.home, env=environment(), capture_output=True, text=True)
-    lines = (given.home / "calls.txt").read_text().splitlines()
-    at = next((line for line in reversed(lines) if "(" in line), "")[:100]
-    (given.home / "calls.txt").unlink()
-    seen = f"killed at call {number}: {at}"
-    if done.returncode == 0 and number < program.last:
-        seen = f"not killed at call {number}, as there were fewer this time"
-    if program.finish:
-        python(program.finish, (), given.home)
-    now, old = visible(given.home), visible(program.folder)
-    fresh = given.home / "fresh"
-    shutil.copytree(program.folder, fresh, symlinks=True)
-    python(program.text, program.words, fresh)
-    new = visible(fresh)
-    if now not in (old, new):
-        mixed = {name: "old" if old.get(name) == data else "new" for name, data in now.items()}
+def prepare_exchange(folder: Path) -> Act:
+    """Results that take the place of earlier ones by an exchange of folders."""
+    (folder / "home" / "out").mkdir(parents=True)
+    (folder / "home" / "out" / "mine.csv").write_text("mine")
+    first = partial(replace_results, "old", ("a.txt", "b.txt", "c.txt"))
+    return act(folder, first, partial(replace_results, "new", ("a.txt", "b.txt")))
+
+
+def prepare_one_by_one(folder: Path) -> Act:
+    """Results in a folder that holds a folder of the user, so that no exchange is possible."""
+    (folder / "home" / "out" / "notes").mkdir(parents=True)
+    (folder / "home" / "out" / "notes" / "mine.txt").write_text("mine")
+    first = partial(replace_results, "old", ("a.txt", "b.txt", "c.txt"))
+    return act(folder, first, partial(replace_results, "new", ("a.txt", "b.txt")), finish_replacement)
+
+
+def prepare_save(folder: Path) -> Act:
+    """A checkpoint in the place of another one."""
+    return act(folder, partial(save, 1.0), partial(save, 2.0))
+
+
+def prepare_pack(folder: Path) -> Act:
+    """A packed copy in the place of another one."""
+    (folder / "home").mkdir()
+    tiny_weights(folder).rename(folder / "home" / "w.safetensors")
+    return act(folder, partial(pack, "shapes-md"), partial(pack, "w.safetensors"))
+
+
+def act_case(act: Act, given: Try) -> Finding:
+    """Kill a change at one call; all old files must be there, or all new ones, and the next run must work."""
+    point = act.points[given.number]
+    shutil.copytree(act.folder, given.home, dirs_exist_ok=True, symlinks=True)
+    ended = killed_at(point, act.change, given.home)
+    seen = point.text if ended is None else f"not reached: {point.text}"
+    if ended is not None and ended.code != 0:
+        return Finding(Outcome.WRONG, seen, f"exit {ended.code}: {ended.sentence[-300:]}")
+    if act.finish is not None:
+        forked(act.finish, given.home, LIMIT_S, {})
+    now = visible(given.home)
+    if now not in (visible(act.folder), act.new):
+        mixed = {name: "new" if act.new.get(name) == data else "old" for name, data in now.items()}
         return Finding(Outcome.LOST, seen, f"neither all old nor all new: {mixed}")
-    shutil.rmtree(fresh)
-    try:
-        python(program.text, program.words, given.home)
-    except subprocess.CalledProcessError as error:
-        return Finding(Outcome.WRONG, seen, f"the next run fails: {error.stderr.decode()[-300:]}")
-    if visible(given.home) != new:
-        return Finding(Outcome.WRONG, seen, "the next run does not give the new files")
-    return Finding(Outcome.CLEAN, seen)
+    again = forked(act.change, given.home, LIMIT_S, {})
+    if again.code != 0 or visible(given.home) != act.new:
+        return Finding(Outcome.WRONG, seen, f"the next run is not right: {again.sentence[-300:]}")
+    return Finding(Outcome.CLEAN, seen, kills=int(ended is None))
 
 
 def visible(folder: Path) -> dict[str, object]:
@@ -170,18 +155,76 @@ def held(path: Path) -> object:
         return file.metadata(), {name: file.get_tensor(name).tobytes() for name in file.keys()}  # noqa: SIM118 (no mapping)
 
 
-def count(program: Program) -> int:
-    """Return the number of calls, and one more: a run that is not killed."""
-    return program.last - program.first + 1
+@dataclass(frozen=True)
+class Interrupted:
+    """A whole command and its calls that change a file."""
+
+    work: Work
+    points: list[Point]
+
+
+def interrupted(prepare: Callable[[Path], Work], folder: Path) -> Interrupted:
+    """List the calls of a command."""
+    work = prepare(folder)
+    copy = folder / "copy"
+    shutil.copytree(work.folder, copy, symlinks=True)
+    return Interrupted(work, points(partial(run_command, work.words), copy))
+
+
+def run_command(words: list[str]) -> int:
+    """Run a command in this process."""
+    from scalor.cli.main import main
+
+    return main(words)
+
+
+def command_case(shared: Interrupted, given: Try) -> Finding:
+    """Kill a command at one call, judge what it left, and let it run again."""
+    point, work = shared.points[given.number], shared.work
+    shutil.copytree(work.folder, given.home, dirs_exist_ok=True)
+    if work.words[0] in ("train", "fit"):
+        return go_on(
+            work,
+            given.home,
+            point.text,
+            [lambda words: killed_at(point, partial(run_command, list(words)), given.home)],
+        )
+    found = look_at_results(
+        work, given.home, point.text, killed_at(point, partial(run_command, work.words), given.home)
+    )
+    if found.outcome is Outcome.CLEAN and work.words[0] == "edit":
+        ended = command(["edit", "tracked", "undo"], given.home)  # the log and the results fit together
+        judged = judge(ended)
+        if judged is not None:
+            return Finding(Outcome.LOST, point.text, ended.sentence[-300:])
+    return found
+
+
+def count(shared: Act | Interrupted) -> int:
+    """Return the number of calls at which it is killed."""
+    return len(shared.points)
+
+
+def act_campaign(name: str, prepare: Callable[[Path], Act]) -> Campaign:
+    return Campaign(f"fault points of {name}", prepare, act_case, count=count)
+
+
+def command_campaign(name: str, prepare: Callable[[Path], Work]) -> Campaign:
+    return Campaign(
+        f"fault points of {name}",
+        partial(interrupted, prepare),
+        command_case,
+        count=count,
+    )
 
 
 CAMPAIGNS = (
-    Campaign("fault points of a replacement", Prepare(REPLACE, ("a.txt", "b.txt"), ".partial"), case, count=count),
-    Campaign(
-        "fault points of a replacement, one by one",
-        Prepare(REPLACE, ("a.txt", "b.txt"), ".partial", own_folder=True),
-        case,
-        count=count,
-    ),
-    Campaign("fault points of a save", Prepare(SAVE, (), "ready"), case, count=count),
+    act_campaign("a replacement", prepare_exchange),
+    act_campaign("a replacement, one by one", prepare_one_by_one),
+    act_campaign("a save", prepare_save),
+    act_campaign("pack", prepare_pack),
+    command_campaign("track", partial(prepare_tracking, frames=FRAMES)),
+    command_campaign("edit", partial(prepare_edits, frames=FRAMES)),
+    command_campaign("train", partial(prepare_training, steps=STEPS)),
+    command_campaign("fit", partial(prepare_fit, steps=STEPS)),
 )

@@ -1,24 +1,28 @@
-"""Commands killed at random moments (SIGKILL), and what is then in their folders."""
+"""Commands killed at random moments, and what is then in their folders.
+
+The moments are of processor time, so that a busy machine does not move them. The kernel ends a process whose timer of
+processor time has run out as it does by SIGKILL: nothing of the process runs any more.
+"""
 
 import hashlib
 import json
 import os
+import resource
 import shutil
 import signal
 import tempfile
-import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.torture.campaign import Campaign, Finding, Try, contents
-from benchmarks.torture.commands import command, forked
+from benchmarks.torture.commands import LIMIT_S, command, forked
 from benchmarks.torture.models import TINY
 from benchmarks.torture.outcomes import Ended, Outcome, judge
-from benchmarks.torture.videos import pictures
+from benchmarks.torture.videos import FRAMES, pictures
 
 MOST_KILLS = 3
 """Kills of one training, one after the other."""
@@ -26,7 +30,7 @@ MOST_KILLS = 3
 
 @dataclass(frozen=True)
 class Work:
-    """A command, how long it takes, and what it leaves if nothing disturbs it."""
+    """A command, its processor time, and what it leaves if nothing disturbs it."""
 
     words: list[str]
     seconds: float
@@ -41,47 +45,61 @@ def measured(words: list[str], folder: Path, out: str) -> Work:
     copy = Path(tempfile.mkdtemp(dir=folder.parent)) / folder.name
     shutil.copytree(folder, copy)
     before = contents(copy / out)
-    start = time.monotonic()
+    start = children_time()
     ended = command(words, copy)
-    seconds = time.monotonic() - start
+    seconds = children_time() - start
     assert ended.code == 0, ended
     return Work(words, seconds, folder, before, contents(copy / out))
 
 
-def killed(words: Sequence[str], folder: Path, seconds: float, which: int = signal.SIGKILL) -> Ended | None:
-    """Run a command and send it a signal after a time. Return how it ended, or None if it was killed."""
+def children_time() -> float:
+    """Return the processor time of all children that ended, s."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def killed(words: Sequence[str], folder: Path, seconds: float, stop: int | None = None) -> Ended | None:
+    """Run a command and kill it after some processor time, or send it a signal then that asks it to stop.
+
+    Return how it ended, or None if it was killed.
+    """
 
     def work() -> int:
         from scalor.cli.main import main
 
-        timer = os.fork()
-        if timer == 0:
-            time.sleep(seconds)
-            with suppress(ProcessLookupError):
-                os.kill(os.getppid(), which)
-            os._exit(0)
-        code = main(list(words))
-        os.kill(timer, signal.SIGKILL)
-        return code
+        if stop is not None:
+            signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), stop))
+        signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-6))
+        return main(list(words))
 
-    ended = forked(work, folder, 60, {})
-    return None if ended.code == -signal.SIGKILL else ended
+    ended = forked(work, folder, LIMIT_S, {})
+    return None if ended.code == -signal.SIGPROF else ended
 
 
-def prepare_training(folder: Path) -> Work:
+def prepare_training(folder: Path, steps: int = 6) -> Work:
     """Train a tiny model, undisturbed."""
     home = folder / "home"
     home.mkdir()
-    words = ["train", "shapes-tiny", *TINY, "--train.steps", "6", "--train.save_every", "1", "--clips", "1"]
+    words = ["train", "shapes-tiny", *TINY, "--train.steps", str(steps), "--train.save_every", "1", "--clips", "1"]
     return measured([*words, "--device", "cpu", "--out", "run"], home, "run")
 
 
-def prepare_fit(folder: Path) -> Work:
+def prepare_fit(folder: Path, steps: int = 6) -> Work:
     """Fit a tiny model to a small video, undisturbed."""
     home = folder / "home"
     home.mkdir()
     np.save(home / "video.npy", pictures())
-    words = ["fit", "video.npy", "--scratch", "--steps", "6", "--object-size", "10x10", "--train.save_every", "1"]
+    words = [
+        "fit",
+        "video.npy",
+        "--scratch",
+        "--steps",
+        str(steps),
+        "--object-size",
+        "10x10",
+        "--train.save_every",
+        "1",
+    ]
     small = ["--train.batch", "2", "--model.slots", "4", "--train.lengths", "[[0, 1], [2, 2]]"]
     return measured([*words, *small, "--device", "cpu", "--out", "run"], home, "run")
 
@@ -100,18 +118,29 @@ def resumed(words: list[str]) -> list[str]:
     return ["fit", "video.npy", "--resume", "--device", "cpu", "--out", "run"]
 
 
+Attempt = Callable[[Sequence[str]], Ended | None]
+"""Runs a command and perhaps kills it. Returns how it ended, or None if it was killed."""
+
+
 def training_case(work: Work, given: Try) -> Finding:
     """Kill a training up to three times, go on each time, and compare its weights with those of an undisturbed one."""
     shutil.copytree(work.folder, given.home, dirs_exist_ok=True)
-    run = given.home / "run"
     times = [given.random.uniform(0, work.seconds) for _ in range(given.random.randint(1, MOST_KILLS))]
-    kills = 0
     seen = f"{work.words[0]} killed after " + ", ".join(f"{seconds:.3f}" for seconds in times) + " s"
-    for number, seconds in enumerate([*times, None]):
+    attempts = [partial(killed, folder=given.home, seconds=seconds) for seconds in times]
+    return go_on(work, given.home, seen, attempts)
+
+
+def go_on(work: Work, home: Path, seen: str, attempts: Sequence[Attempt]) -> Finding:
+    """Go on with a training after each attempt that is killed, and at last undisturbed; judge what it leaves."""
+    run = home / "run"
+    kills = 0
+    everything: list[Attempt] = [*attempts, partial(command, folder=home)]
+    for number, attempt in enumerate(everything):
         begun = (run / "chosen.json").exists() if work.words[0] == "fit" else (run / "resume.safetensors").exists()
         words = resumed(work.words) if begun and number else work.words
         saved = sorted(run.glob("*.safetensors"))
-        ended = command(words, given.home) if seconds is None else killed(words, given.home, seconds)
+        ended = attempt(words)
         if ended is None:
             kills += 1
             lost = [path.name for path in saved if not path.exists()]
@@ -121,7 +150,7 @@ def training_case(work: Work, given: Try) -> Finding:
         if (found := judge(ended)) is not None:
             return Finding(Outcome.LOST if found[0] is Outcome.WARNED else found[0], seen, ended.sentence[-300:])
         break
-    left = [path.name for path in given.home.iterdir() if path.name.startswith(".")]
+    left = [path.name for path in home.iterdir() if path.name.startswith(".")]
     if left:
         return Finding(Outcome.WRONG, seen, f"left behind: {left}")
     model = weights_of((run / "model.safetensors").read_bytes())
@@ -130,21 +159,21 @@ def training_case(work: Work, given: Try) -> Finding:
     return Finding(Outcome.CLEAN, seen, kills=kills)
 
 
-def prepare_tracking(folder: Path) -> Work:
+def prepare_tracking(folder: Path, frames: int = FRAMES) -> Work:
     """Track a video into a folder that holds the results of another one."""
     home = folder / "home"
     home.mkdir()
-    np.save(home / "old.npy", pictures()[::-1][:12])
-    np.save(home / "video.npy", pictures())
+    np.save(home / "old.npy", pictures()[::-1][: frames // 2])
+    np.save(home / "video.npy", pictures()[:frames])
     more = ["--weights", "classical-colour", "--object-size", "10x10", "--out", "tracked"]
     ended = command(["track", "old.npy", *more], home)
     assert ended.code == 0, ended
     return measured(["track", "video.npy", *more], home, "tracked")
 
 
-def prepare_edits(folder: Path) -> Work:
+def prepare_edits(folder: Path, frames: int = FRAMES) -> Work:
     """Track a video and name an object."""
-    work = prepare_tracking(folder)
+    work = prepare_tracking(folder, frames)
     ended = command(["edit", "tracked", "name", "1", "one"], work.folder)
     assert ended.code == 0, ended
     return measured(["edit", "tracked", "delete", "2"], work.folder, "tracked")
@@ -177,12 +206,16 @@ def results_case(work: Work, given: Try) -> Finding:
     if given.random.random() < 0.5:  # near the end, where files take their places
         seconds = given.random.uniform(0.9, 1.02) * work.seconds
     seen = f"{work.words[0]} killed after {seconds:.3f} of {work.seconds:.3f} s"
-    ended = killed(work.words, given.home, seconds)
+    return look_at_results(work, given.home, seen, killed(work.words, given.home, seconds))
+
+
+def look_at_results(work: Work, home: Path, seen: str, ended: Ended | None) -> Finding:
+    """Judge what a command that replaces results has left; `ended` is how it ended, None if it was killed."""
     if ended is not None and (found := judge(ended)) is not None:
         return Finding(found[0], seen, ended.sentence[-300:])
-    tracked = given.home / "tracked"
+    tracked = home / "tracked"
     if work.words[0] == "edit":  # the log is read, and an interrupted move is finished
-        found = judge(looked := command(["edit", "tracked", "log"], given.home))
+        found = judge(looked := command(["edit", "tracked", "log"], home))
         if found is not None:
             return Finding(Outcome.LOST, seen, looked.sentence[-300:])
     try:
@@ -194,10 +227,10 @@ def results_case(work: Work, given: Try) -> Finding:
         new = [name for name, data in now.items() if work.after.get(name) == data]
         return Finding(Outcome.LOST, seen, f"old: {old}; new: {new}; of {sorted(now)}")
     if work.words[0] == "track":
-        found = judge(again := command(work.words, given.home))
+        found = judge(again := command(work.words, home))
         if found is not None or results(contents(tracked)) != results(work.after):
             return Finding(Outcome.WRONG, seen, f"a second run is not right: {again.sentence[-300:]}")
-        left = [path.name for path in (*given.home.iterdir(), *tracked.iterdir()) if path.name.startswith(".")]
+        left = [path.name for path in (*home.iterdir(), *tracked.iterdir()) if path.name.startswith(".")]
         if left != [".scalor.json"]:
             return Finding(Outcome.WRONG, seen, f"left behind: {left}")
     return Finding(Outcome.CLEAN, seen, kills=int(ended is None))

@@ -1,6 +1,6 @@
 """Apply edits to tracks, as a pure function.
 
->>> corrected = apply(tracks, [Swap(3, 5, frame=120), Merge(keep=3, other=9)])
+>>> corrected = apply(tracks, [Swap(1, 2, frame=20), Delete(3)])
 
 At any time a frame holds an id at most once: an edit that would break this is refused.
 """
@@ -64,13 +64,21 @@ def apply(tracks: Tracks, edits: Sequence[Edit]) -> Tracks:
 
     Examples
     --------
-    >>> apply(tracks, [Swap(3, 5, frame=120)])
+    >>> corrected = apply(tracks, [Swap(1, 2, frame=20), Delete(3)])
+    >>> np.unique(corrected.id).tolist()
+    [1, 2]
     """
     return apply_traced(tracks, edits).tracks
 
 
 def names_after(tracks: Tracks, edits: Sequence[Edit]) -> dict[int, str]:
-    """Return the names of tracks after edits, by id."""
+    """Return the names of tracks after edits, by id.
+
+    Examples
+    --------
+    >>> names_after(tracks, [Name(1, "queen"), Name(2, "guard"), Delete(2)])
+    {1: 'queen'}
+    """
     return apply_traced(tracks, edits).names
 
 

@@ -42,6 +42,10 @@ def read_log(path: str | Path, tracks_sha256: str | None = None) -> list[Entry]:
     ------
     InputError
         If a line is damaged, or if the log belongs to other tracks.
+
+    Examples
+    --------
+    >>> entries = read_log("tracked/edits.jsonl")
     """
     path = Path(path)
     if not path.exists():
@@ -101,7 +105,13 @@ def _line(document: dict[str, object]) -> bytes:
 
 
 def in_effect(steps: Sequence[Step]) -> list[Edit]:
-    """Return the edits that are in effect after all steps. An edit after an undo ends the chance of a redo."""
+    """Return the edits that are in effect after all steps. An edit after an undo ends the chance of a redo.
+
+    Examples
+    --------
+    >>> in_effect([Delete(3), Delete(4), Undo(), Undo(), Redo()])
+    [Delete(id=3, first=None, last=None)]
+    """
     done: list[Edit] = []
     undone: list[Edit] = []
     for step in steps:

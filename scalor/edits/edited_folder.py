@@ -46,9 +46,11 @@ class EditedFolder:
     Examples
     --------
     >>> folder = EditedFolder("tracked")
-    >>> folder.do(Swap(3, 5, frame=120))
-    >>> folder.undo()
-    >>> folder.tracks.to_dataframe()
+    >>> entry = folder.do(Swap(1, 2, frame=20))
+    >>> folder.edits
+    [Swap(a=1, b=2, frame=20)]
+    >>> entry = folder.undo()
+    >>> table = folder.tracks.to_dataframe()
     """
 
     def __init__(self, path: str | Path) -> None:

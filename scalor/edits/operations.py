@@ -86,7 +86,13 @@ STEPS: dict[str, type[Step]] = {kind.__name__.lower(): kind for kind in get_args
 
 
 def step_to_dict(step: Step) -> dict[str, Any]:
-    """Return a step as a dictionary for JSON, such as {"op": "swap", "a": 3, "b": 5, "frame": 120}."""
+    """Return a step as a dictionary for JSON.
+
+    Examples
+    --------
+    >>> step_to_dict(Swap(3, 5, frame=120))
+    {'op': 'swap', 'a': 3, 'b': 5, 'frame': 120}
+    """
     values = {name: value for name, value in asdict(step).items() if value is not None}
     return {"op": type(step).__name__.lower(), **values}
 
@@ -95,6 +101,11 @@ def step_from_dict(document: object) -> Step:
     """Return the step of a dictionary that `step_to_dict` returned.
 
     Raise InputError for an unknown operation, a missing or unknown field, or a value that is not allowed.
+
+    Examples
+    --------
+    >>> step_from_dict({"op": "merge", "keep": 3, "other": 9})
+    Merge(keep=3, other=9)
     """
     if not isinstance(document, dict):
         raise InputError(f"an edit is {document!r}: give an object such as {{'op': 'swap', 'a': 3, 'b': 5, ...}}.")
@@ -161,7 +172,13 @@ def check_step(step: Step) -> None:
 
 
 def describe(step: Step) -> str:
-    """Return a step as a short text, such as "swap 3 and 5 from frame 120"."""
+    """Return a step as a short text.
+
+    Examples
+    --------
+    >>> describe(Swap(3, 5, frame=120))
+    'swap 3 and 5 from frame 120'
+    """
     match step:
         case Swap(a, b, frame):
             return f"swap {a} and {b} from frame {frame}"

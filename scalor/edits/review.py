@@ -71,6 +71,7 @@ def crossings(tracks: Tracks, near: float = 1.0, after: int = 0) -> list[Crossin
     --------
     >>> for crossing in crossings(tracks):
     ...     print(crossing.frame, crossing.a, crossing.b)
+    20 1 2
     """
     if not near > 0:
         raise InputError(f"near is {near}: give a number of object sizes above 0.")
@@ -119,8 +120,9 @@ def doubtful_places(tracks: Tracks, confidence: float = LOW_CONFIDENCE, after: i
 
     Examples
     --------
-    >>> for doubt in doubtful_places(tracks):
+    >>> for doubt in doubtful_places(apply(tracks, [Delete(3, first=30)])):
     ...     print(doubt.first, doubt.sentence)
+    29 track 3 ends inside the picture.
     """
     if not len(tracks):
         return []

@@ -15,6 +15,17 @@ def write_cvat(path: str | Path, source: ExportSource) -> None:
 
     Frames are those of the video. Every box is a key frame. Where a track has no box, CVAT gets one that is marked
     outside, so that it does not interpolate there. Names and confidences are attributes.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    source : ExportSource
+        What `export_source` returned.
+
+    Examples
+    --------
+    >>> write_cvat("tracks.xml", export_source("tracked", Calibration(0.12)))
     """
     with replacing(Path(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in _lines(source))

@@ -53,6 +53,20 @@ class ExportSource:
 def export_source(
     folder: str | Path | EditedFolder, calibration: Calibration | None = None, video: str | Path | None = None
 ) -> ExportSource:
-    """Return what exports of a result folder are made from; its edits count."""
+    """Return what exports of a result folder are made from; its edits count.
+
+    Parameters
+    ----------
+    folder : str, Path or EditedFolder
+        The result folder.
+    calibration : Calibration, optional
+        Scale of the picture. Without it, lengths are in pixels.
+    video : str or Path, optional
+        The video, for clips, if it is no longer where it was tracked.
+
+    Examples
+    --------
+    >>> source = export_source("tracked", Calibration(mm_per_pixel=0.12))
+    """
     edited = folder if isinstance(folder, EditedFolder) else EditedFolder(folder)
     return ExportSource(edited.tracks, edited.names, edited.times, edited.about, calibration or Calibration(), video)

@@ -23,6 +23,17 @@ def write_geff(path: str | Path, source: ExportSource) -> None:
     Nodes have the properties t (frame), y and x (centre of the box, pixels), seconds, track_id, confidence, width,
     height and name. With a calibration, the axes tell the scale to millimetres. Whole numbers are the upper left
     corners of pixels.
+
+    Parameters
+    ----------
+    path : str or Path
+        Folder to write.
+    source : ExportSource
+        What `export_source` returned.
+
+    Examples
+    --------
+    >>> write_geff("tracks.geff", export_source("tracked", Calibration(0.12)))
     """
     path = Path(path)
     if path.exists() and not _is_geff(path):

@@ -31,6 +31,10 @@ def write_clip(path: str | Path, source: ExportSource, id: int, around: float = 
         The object.
     around : float, default 2
         Side of the square as a multiple of the object's longest side. What lies outside the picture is black.
+
+    Examples
+    --------
+    >>> frames = write_clip("clip_3.mp4", export_source("tracked"), id=3)
     """
     if not 1 <= around < np.inf:
         raise InputError(f"around is {around}: give a multiple of the object's size, from 1.")

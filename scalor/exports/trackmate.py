@@ -46,6 +46,17 @@ def write_trackmate(path: str | Path, source: ExportSource) -> None:
 
     Ids of tracks stay; names of tracks become names in TrackMate. Lengths are in millimetres with a calibration,
     otherwise in pixels. A track of a single box becomes a spot without a track, as TrackMate has no such tracks.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    source : ExportSource
+        What `export_source` returned.
+
+    Examples
+    --------
+    >>> write_trackmate("trackmate.xml", export_source("tracked", Calibration(0.12)))
     """
     with replacing(Path(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in _Document(source).lines())

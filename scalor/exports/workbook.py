@@ -17,7 +17,19 @@ MOST_ROWS = 2**20 - 1
 
 
 def write_workbook(path: str | Path, source: ExportSource) -> None:
-    """Write an Excel workbook with the sheets tracks, per_track, per_frame and about."""
+    """Write an Excel workbook with the sheets tracks, per_track, per_frame and about.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    source : ExportSource
+        What `export_source` returned.
+
+    Examples
+    --------
+    >>> write_workbook("tracks.xlsx", export_source("tracked", Calibration(0.12)))
+    """
     try:
         openpyxl = import_module("openpyxl")
     except ImportError as error:

@@ -14,8 +14,8 @@ class Calibration:
 
     Examples
     --------
-    >>> Calibration(0.12)
     >>> Calibration.from_points((40, 50), (640, 50), length_mm=72)
+    Calibration(mm_per_pixel=0.12)
     """
 
     mm_per_pixel: float | None = None

@@ -33,11 +33,21 @@ def mean_squared_displacement(samples: Samples, lags: int | None = None, each: b
     -------
     DataFrame
         Columns lag_s, msd (in its unit squared) and pairs; lags without a pair are left out.
+
+    Examples
+    --------
+    Steady motion of 10 px a step: 10² and 20² after one and two steps.
+
+    >>> mean_squared_displacement(samples_of(tracks), lags=2)
+       lag_s  msd_px2  pairs
+    0    0.1    100.0      6
+    1    0.2    400.0      4
     """
     if lags is not None and lags < 1:
         raise InputError(f"lags is {lags}: give a number of frames from 1.")
     spans = [(samples.frame[rows][-1] - samples.frame[rows][0]) // samples.step for _, rows in samples.objects()]
-    longest = min(LONGEST_LAG, max(1, max(spans, default=0) // 4)) if lags is None else lags
+    most = max(spans, default=0)
+    longest = max(1, min(LONGEST_LAG, most // 4) if lags is None else min(lags, most))
     ids, totals, pairs = [], [], []
     for number, rows in samples.objects():
         total, count = _sums(samples, rows, longest)
@@ -46,7 +56,7 @@ def mean_squared_displacement(samples: Samples, lags: int | None = None, each: b
         pairs.append(count)
     lag = np.arange(1, longest + 1)
     if not each:
-        ids, totals, pairs = [0], [np.sum(totals, axis=0)], [np.sum(pairs, axis=0)]
+        ids, totals, pairs = [0], *([np.reshape(values, (-1, longest)).sum(axis=0)] for values in (totals, pairs))
     number_of = np.repeat(ids, longest)
     total, count = (np.reshape(values, -1) if ids else np.zeros(0) for values in (totals, pairs))
     lag_s = np.tile(lag * samples.interval, len(ids))

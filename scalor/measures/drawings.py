@@ -22,14 +22,19 @@ def drawn_regions(folder: str | Path) -> Regions | None:
 
     Examples
     --------
-    >>> measure(folder.tracks, drawn_calibration("tracked"), drawn_regions("tracked"))
+    >>> measured = measure(folder.tracks, drawn_calibration("tracked"), drawn_regions("tracked"))
     """
     path = Path(folder) / ZONES_FILE
     return read_regions(path) if path.is_file() else None
 
 
 def drawn_calibration(folder: str | Path) -> Calibration | None:
-    """Return the scale that was drawn on the page of a result folder as a known length; None if none was."""
+    """Return the scale that was drawn on the page of a result folder as a known length; None if none was.
+
+    Examples
+    --------
+    >>> calibration = drawn_calibration("tracked") or Calibration(mm_per_pixel=0.12)
+    """
     known = _known_length(Path(folder))
     return None if known is None else calibration(known)
 

@@ -19,6 +19,29 @@ def motion(samples: Samples) -> "pandas.DataFrame":
     Speed, heading and turning are those of the step that ends in the row, so they are empty in an object's first row.
     Headings are in degrees counter-clockwise from the right, as one sees the picture (90 is up). A positive turning
     is to the left.
+
+    Parameters
+    ----------
+    samples : Samples
+        Positions; see `samples_of`.
+
+    Returns
+    -------
+    DataFrame
+        Columns frame, seconds, id, x, y, speed, heading_deg, turning_deg_per_s, path, nearest_id (0 if alone in the
+        frame) and nearest; names of lengths end in their unit, such as `speed_mm_per_s`.
+
+    Examples
+    --------
+    One object goes to the right and one up, both 10 px in a tenth of a second; a pixel shows half a millimetre.
+
+    >>> table = motion(samples_of(tracks, Calibration(0.5)))
+    >>> table[["frame", "id", "x_mm", "speed_mm_per_s", "heading_deg", "path_mm"]].query("frame < 2")
+       frame  id  x_mm  speed_mm_per_s  heading_deg  path_mm
+    0      0   1   5.0             NaN          NaN      0.0
+    1      1   1  10.0            50.0          0.0      5.0
+    4      0   2  30.0             NaN          NaN      0.0
+    5      1   2  30.0            50.0         90.0      5.0
     """
     unit = samples.unit
     speed, heading = speeds(samples), headings(samples)
@@ -99,6 +122,28 @@ def per_track(samples: Samples, names: Mapping[int, str] | None = None) -> "pand
 
     The mean speed is the path divided by its time. The straightness is the distance between the ends divided by the
     path: 1 on a line, 0 on a closed loop.
+
+    Parameters
+    ----------
+    samples : Samples
+        Positions; see `samples_of`.
+    names : mapping of int to str, optional
+        Names of tracks, by id.
+
+    Returns
+    -------
+    DataFrame
+        Columns id, name, first_frame, last_frame, first_s, last_s, duration_s, boxes (their number), path,
+        displacement, straightness, mean, median and maximum speed, mean_turning_deg_per_s, mean_nearest, mean_width
+        and mean_height; names of lengths end in their unit, such as `path_mm`.
+
+    Examples
+    --------
+    >>> table = per_track(samples_of(tracks, Calibration(0.5)), names={2: "bee"})
+    >>> table[["id", "name", "duration_s", "path_mm", "mean_speed_mm_per_s", "straightness"]]
+       id name  duration_s  path_mm  mean_speed_mm_per_s  straightness
+    0   1              0.3     15.0                 50.0           1.0
+    1   2  bee         0.3     15.0                 50.0           1.0
     """
     unit = samples.unit
     speed, turned, path = speeds(samples), np.abs(turning(samples, headings(samples))), paths(samples)
@@ -138,7 +183,29 @@ def per_frame(samples: Samples, times: Mapping[int, float] | None = None) -> "pa
     """Return a row per frame: objects in view, their mean speed and neighbour distance, and how aligned they move.
 
     The alignment is the length of the mean of all directions: 1 if all move the same way, near 0 if in all ways.
-    `times` holds the seconds of all tracked frames by their number; without it, frames that show nothing are left out.
+
+    Parameters
+    ----------
+    samples : Samples
+        Positions; see `samples_of`.
+    times : mapping of int to float, optional
+        Seconds of all tracked frames by their number. Without it, frames that show nothing are left out.
+
+    Returns
+    -------
+    DataFrame
+        Columns frame, seconds, objects, mean_speed, mean_nearest and alignment; names of lengths end in their unit.
+
+    Examples
+    --------
+    Of two objects that move at right angles, the mean direction has the length 0.71.
+
+    >>> per_frame(samples_of(tracks))[["frame", "objects", "mean_speed_px_per_s", "alignment"]].round(2)
+       frame  objects  mean_speed_px_per_s  alignment
+    0      0        2                  NaN        NaN
+    1      1        2                100.0       0.71
+    2      2        2                100.0       0.71
+    3      3        2                100.0       0.71
     """
     unit = samples.unit
     known = times or dict(zip(samples.frame.tolist(), samples.seconds.tolist(), strict=True))

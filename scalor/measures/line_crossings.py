@@ -40,6 +40,14 @@ def line_crossings(samples: Samples, lines: Sequence[CountingLine], margin: floa
     DataFrame
         line, id, direction ("forward" from the left of the line to its right, or "backward"), frame (the first one
         beyond the line), seconds and place of the crossing, interpolated between frames.
+
+    Examples
+    --------
+    The line goes up at x = 25. Object 1 is at x = 20 after 0.1 s and at x = 30, to the right of the line, after 0.2 s.
+
+    >>> line_crossings(samples_of(tracks), [CountingLine("gate", (25, 100), (25, 0))])
+       line  id direction  frame  seconds  x_px  y_px
+    0  gate   1   forward      2     0.15  25.0  50.0
     """
     if margin is not None and not 0 <= margin < np.inf:
         raise InputError(f"margin is {margin}: give a number of pixels from 0.")
@@ -86,6 +94,25 @@ def line_counts(crossings: "pandas.DataFrame", lines: Sequence[CountingLine]) ->
     """Return a row per line: objects that passed it, each counted once, and all crossings.
 
     An object has passed forward if it crossed forward more often than backward. One that came back has not passed.
+
+    Parameters
+    ----------
+    crossings : DataFrame
+        What `line_crossings` returned.
+    lines : sequence of CountingLine
+        The lines.
+
+    Returns
+    -------
+    DataFrame
+        Columns line; forward, backward and came_back, in objects; crossings_forward and crossings_backward.
+
+    Examples
+    --------
+    >>> lines = [CountingLine("gate", (25, 100), (25, 0))]
+    >>> line_counts(line_crossings(samples_of(tracks), lines), lines)[["line", "forward", "backward", "came_back"]]
+       line  forward  backward  came_back
+    0  gate        1         0          0
     """
     rows = []
     for line in lines:

@@ -49,7 +49,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Measurements:
-    """Tables of measures as pandas DataFrames. Column names end in their unit."""
+    """Tables of measures as pandas DataFrames. Names of columns with a unit end in it, such as `speed_mm_per_s`."""
 
     samples: Samples
     motion: "pandas.DataFrame"
@@ -142,7 +142,10 @@ def measure(
     --------
     >>> measured = measure(tracks, Calibration(0.12), read_regions("zones.json"))
     >>> measured.per_track[["id", "mean_speed_mm_per_s"]]
-    >>> measured.save("measures")
+       id  mean_speed_mm_per_s
+    0   1                 12.0
+    1   2                 12.0
+    >>> folder = measured.save("measures")
     """
     regions = regions or Regions()
     samples = samples_of(tracks, calibration, anchor, smooth_s)

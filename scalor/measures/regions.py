@@ -30,7 +30,15 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Zone:
-    """A zone of the picture: a polygon, or a circle. Coordinates are pixels of the video."""
+    """A zone of the picture: a polygon, or a circle. Coordinates are pixels of the video.
+
+    Examples
+    --------
+    >>> nest = Zone("nest", polygon=((10, 10), (90, 10), (50, 80)))
+    >>> nest.contains(np.array([[50.0, 40.0], [10.0, 80.0]])).tolist()
+    [True, False]
+    >>> food = Zone("food", circle=(200, 120, 30))
+    """
 
     name: str
     polygon: tuple[Point, ...] = ()
@@ -65,7 +73,14 @@ class Zone:
 
 @dataclass(frozen=True)
 class CountingLine:
-    """A line between two points, in pixels of the video, to count the objects that cross it."""
+    """A line between two points, in pixels of the video, to count the objects that cross it.
+
+    Examples
+    --------
+    From left to right is forward, because the line goes up:
+
+    >>> gate = CountingLine("gate", start=(25, 100), end=(25, 0))
+    """
 
     name: str
     start: Point
@@ -78,7 +93,14 @@ class CountingLine:
 
 @dataclass(frozen=True)
 class Regions:
-    """Zones and lines of a picture."""
+    """Zones and lines of a picture.
+
+    Examples
+    --------
+    >>> regions = Regions(lines=(CountingLine("gate", (25, 100), (25, 0)),))
+    >>> measure(tracks, regions=regions).line_counts["forward"].tolist()
+    [1]
+    """
 
     zones: tuple[Zone, ...] = ()
     lines: tuple[CountingLine, ...] = ()
@@ -102,6 +124,12 @@ def read_regions(path: str | Path) -> Regions:
     ------
     InputError
         If the file cannot be read, or holds anything that it should not.
+
+    Examples
+    --------
+    >>> regions = read_regions("zones.json")
+    >>> [zone.name for zone in regions.zones]
+    ['ring']
     """
     check_is_file(path, "a JSON file of zones and lines")
     try:

@@ -92,6 +92,17 @@ def samples_of(
     smooth_s : float, default 0
         Replace positions by their mean over this many seconds around them. The jitter of boxes lengthens paths;
         smoothing takes it away, and rounds corners.
+
+    Returns
+    -------
+    Samples
+        Rows sorted by id and frame.
+
+    Examples
+    --------
+    >>> samples = samples_of(tracks, Calibration(mm_per_pixel=0.5))
+    >>> samples.place[:2].tolist(), samples.unit
+    ([[5.0, 25.0], [10.0, 25.0]], 'mm')
     """
     if anchor not in get_args(Anchor):
         raise InputError(f"anchor is {anchor!r}: give one of {', '.join(get_args(Anchor))}.")

@@ -27,6 +27,19 @@ def visits(samples: Samples, zones: Sequence[Zone], patience_s: float = 0.0) -> 
         Zones; they may overlap.
     patience_s : float, default 0
         An absence of at most this many seconds does not end a visit.
+
+    Returns
+    -------
+    DataFrame
+        Columns zone, id, enter_s, leave_s, dwell_s, and ended: 0 if the track ends inside.
+
+    Examples
+    --------
+    Object 1 is at x = 10, 20 and 30 in the zone, and at x = 40, after 0.3 s, outside.
+
+    >>> visits(samples_of(tracks), [Zone.rectangle("left", 0, 0, 35, 100)])
+       zone  id  enter_s  leave_s  dwell_s  ended
+    0  left   1      0.0      0.3      0.3      1
     """
     if not 0 <= patience_s < np.inf:
         raise InputError(f"patience is {patience_s}: give a number of seconds from 0.")
@@ -53,6 +66,24 @@ def zone_times(samples: Samples, zones: Sequence[Zone], patience_s: float = 0.0)
     """Return a row per zone and object: seconds inside, share of the track's time, visits, first entry, longest visit.
 
     The seconds inside leave out absences; the visits do not count those of at most `patience_s`.
+
+    Parameters
+    ----------
+    samples, zones, patience_s
+        As for `visits`.
+
+    Returns
+    -------
+    DataFrame
+        Columns zone, id, inside_s, inside_share (0 to 1), visits (their number), first_entry_s and longest_visit_s.
+
+    Examples
+    --------
+    >>> table = zone_times(samples_of(tracks), [Zone.rectangle("left", 0, 0, 35, 100)])
+    >>> table[["zone", "id", "inside_s", "inside_share", "visits"]].round(2)
+       zone  id  inside_s  inside_share  visits
+    0  left   1       0.3          0.75       1
+    1  left   2       0.0          0.00       0
     """
     table = visits(samples, zones, patience_s)
     lasting = samples.lasting

@@ -41,7 +41,7 @@ figure { margin: 0; }
 img { display: block; max-width: 100%; height: auto; border-radius: 0.35rem; }
 .wide img { margin: 0 auto; max-height: 40rem; }
 .plot img { margin: 0 auto; width: 42rem; }
-.stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: 0.75rem; }
+.stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(22rem, 100%), 1fr)); gap: 0.75rem; }
 .stills img { width: 100%; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }

@@ -103,6 +103,7 @@ class Session:
                 "edits": [describe(edit) for edit in self.folder.edits],
                 "undo": done > 0,
                 "redo": redone > 0,
+                "problem": self.problem,
                 **drawings.read(self.path),
             }
 

@@ -104,6 +104,8 @@ def _values(path: Path, member: str | None) -> Iterator[tuple[tuple[int, ...], n
     """Open the array and yield its shape, its type and a function that reads its frames."""
     if member is None:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"{path} is an archive of arrays: rename it to .npz.")
         yield array.shape, array.dtype, array.__getitem__
         return
     with ZipFile(path) as archive, archive.open(member) as file:

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "page"
-MODULES = ("data", "colors", "stage", "player", "timeline", "table", "editor", "main")
+MODULES = ("data", "colors", "stage", "player", "timeline", "table", "sketch", "editor", "main")
 """Modules of the program, each after those that it imports."""
 IMPORT = re.compile(r'^import (\{.*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 EXPORT = re.compile(r"^export (class|function) (\w+)", re.MULTILINE)

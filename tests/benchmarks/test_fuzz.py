@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from benchmarks.fuzz import by_lines
 from benchmarks.fuzz.parsers import Parser, parsers, try_one
 from benchmarks.torture import damage
 from scalor.errors import InputError
@@ -43,3 +44,23 @@ def test_a_mistake_is_noticed() -> None:
     parser = Parser(parse, ())
     assert try_one(parser, b"bad") is None
     assert isinstance(try_one(parser, b"worse"), KeyError)
+
+
+def three_letters(data: bytes) -> None:
+    """A parser with a mistake that chance alone would hardly ever find."""
+    if data[:1] != b"F":
+        return
+    if data[1:2] != b"U":
+        return
+    if data[2:3] == b"Z":
+        found.append(data)
+
+
+found: list[bytes] = []
+
+
+def test_without_atheris_inputs_that_reach_new_lines_are_changed_on() -> None:
+    found.clear()
+    tried = by_lines.fuzz(three_letters, [b"abc"], 3.0, 0, 16, 1.0, Path(__file__).parent)
+    assert tried > 1_000
+    assert found

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_a_slice_of_the_campaigns_ends_well(tmp_path: Path) -> None:
-    campaigns = ["damaged checkpoints", "files read back", "command lines", "kills of track"]
+    campaigns = ["damaged checkpoints", "files read back", "command lines", "fault points of a "]
     words = ["--only", *campaigns, "--tries", "4", "--seed", "3", "--out", str(tmp_path / "torture.json")]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.torture", *words],
@@ -27,8 +27,12 @@ def test_a_slice_of_the_campaigns_ends_well(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "torture.json").read_text())["rows"]
-    assert [row["campaign"] for row in found] == [*campaigns, "all"]
-    assert [row["clean"] + row["warned"] for row in found] == [4] * 4 + [16]
+    assert [row["campaign"] for row in found] == [
+        *campaigns[:3],
+        *(f"fault points of a {what}" for what in ("replacement", "replacement, one by one", "save")),
+        "all",
+    ]
+    assert [row["clean"] + row["warned"] for row in found] == [4] * 6 + [24]
 
 
 SENTENCE = "scalor: video x.mp4 cannot be read: use another copy."

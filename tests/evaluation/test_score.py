@@ -152,6 +152,7 @@ def test_a_frame_told_by_hand_is_the_frame_of_a_file(tmp_path: Path) -> None:
         ("0,1,0,0,5,5,1\n", "PATH has a frame 0: MOTChallenge text counts frames from 1."),
         ("3,1,0,0,-5,5,1\n", "PATH, frame 3 has a box of negative width or height"),
         ("3,1,0,0,5,5,1\n3,1,9,0,5,5,1\n", "PATH, frame 3 has id 1 twice: an object has one row per frame."),
+        ("1,1,1e308,0,1e308,5,1\n", "PATH, row 1 has x0 1e+308: give numbers of at most"),
         ("clip,frame,id\n0,0,0\n", "PATH has no column x0: give a tracks.csv as `scalor track` writes it."),
         (
             "clip,frame,id,x0,y0,x1,y1,presence,discovered\n0,0,0,1,1,2,2,1,1\n1,0,0,1,1,2,2,1,1\n",

@@ -58,6 +58,12 @@ def test_lags_without_pairs_are_left_out() -> None:
         mean_squared_displacement(samples_of(two), lags=0)
 
 
+def test_a_lag_beyond_all_tracks_costs_nothing_and_no_tracks_have_none() -> None:
+    walks = samples_of(table(brownian(2, 10, 25.0, 10.0)))
+    assert mean_squared_displacement(walks, lags=10**12).equals(mean_squared_displacement(walks, lags=9))
+    assert len(mean_squared_displacement(samples_of(table(np.zeros((0, 10, 2)))), lags=5)) == 0
+
+
 def test_the_largest_lag_is_a_quarter_of_the_longest_track() -> None:
     assert len(mean_squared_displacement(samples_of(table(line(30, frames=41)[None])))) == 10
     assert len(mean_squared_displacement(samples_of(table(line(30, frames=1000)[None])))) == 100

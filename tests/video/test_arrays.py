@@ -94,3 +94,10 @@ def test_arrays_in_memory_that_are_no_videos_are_refused(values: np.ndarray, wor
 def test_floats_in_memory_beyond_one_are_refused() -> None:
     with pytest.raises(InputError, match=r"frame 0 of the array holds values from 2 to 2: scale them to \[0, 1\]"):
         list(open_video(np.full((2, 8, 8, 3), 2.0)))
+
+
+def test_an_archive_with_the_name_of_an_array_is_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", frames=np.zeros((2, 4, 6, 3), np.uint8))
+    (tmp_path / "a.npz").rename(tmp_path / "a.npy")
+    with pytest.raises(InputError, match=r"a.npy is an archive of arrays: rename it to .npz"):
+        open_video(tmp_path / "a.npy")

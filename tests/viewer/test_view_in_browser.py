@@ -182,6 +182,12 @@ def test_a_missing_box_is_drawn(served: Served, folder: Path, screen: Screen) ->
 
 def test_the_next_doubtful_place_is_gone_to(served: Served, screen: Screen) -> None:
     screen.open(served.address)
+    places = screen.page.evaluate("scalor.page.store.load('doubts')")
+    assert len({place["frame"] for place in places}) < len(places)  # some are in the same frame
+    for place in places:
+        edit(screen, "doubt", place["text"])
+        screen.wait(f"drawn.position === {place['position']} && page.stage.selected === {place['ids'][0]}")
+    edit(screen, "doubt", "from the start: ")
     screen.seek(FRAMES // 2 - 3)
     edit(screen, "doubt", "track 1 ends inside the picture")
     screen.wait(f"drawn.position === {FRAMES // 2 - 1} && page.stage.selected === 1")
@@ -194,6 +200,11 @@ def test_the_next_crossing_is_gone_to_with_both_objects_chosen(served: Served, s
     screen.page.evaluate("(box) => scalor.page.editor.send({op: 'add', frame: 20, box})", box)
     edit(screen, "crossing", "frame 20: tracks 2 and 6 are near")
     screen.wait("drawn.position === 20 && page.stage.selected === 2 && page.stage.others.has(6)")
+    screen.press("Shift+Delete")
+    screen.page.locator(".edits [role=status]", has_text="delete 2 from frame 20 to frame 20").wait_for()
+    screen.press("Control+z")
+    screen.wait("drawn.boxes.length === 5 && page.editor.unsaved === 0")
+    screen.page.evaluate("scalor.page.choose(2, false), scalor.page.choose(6, true)")
     edit(screen, "swap", "swap 2 and 6 from frame 20")
     screen.wait("drawn.boxes.length === 5")
     assert screen.drawn()[2] == pytest.approx(box, abs=0.01)
@@ -266,3 +277,12 @@ def test_a_line_a_zone_and_a_known_length_are_drawn(served: Served, folder: Path
     screen.page.locator(".filter").fill("speed>200")  # 30 frames a second, 2.5 and 3.5 px a frame, 2 mm a pixel
     assert screen.ids_in_table() == [4]
     assert served.stop() == 0
+
+
+def test_files_that_cannot_be_made_anew_are_told_of_on_the_page(served: Served, folder: Path, screen: Screen) -> None:
+    screen.open(served.address)
+    (folder / "report.html").write_text("changed by hand")
+    screen.page.evaluate("scalor.page.editor.send({op: 'delete', id: 2})")
+    screen.page.locator(".message", has_text="could not be made anew: ").wait_for(timeout=30_000)
+    assert "report.html was changed" in screen.text(".message")
+    assert served.stop() == 2

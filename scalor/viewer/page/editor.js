@@ -1,7 +1,10 @@
 // Edits of tracks, and drawing of zones, lines and a known length, where the page is served by `scalor view`.
 
-/** @typedef {{x: number, y: number}} Point */
-/** @typedef {{hint: string, enough: number, drag?: boolean, done: (points: Point[]) => void}} Tool a drawing on the picture */
+import { Sketch } from "./sketch.js";
+
+/** @typedef {import("./main.js").Page} Page */
+/** @typedef {import("./sketch.js").Point} Point */
+/** @typedef {{frame: number, position: number, ids: number[], text: string}} Place a place to look at */
 
 /** Groups of buttons: name, text, title. */
 const GROUPS = {
@@ -10,6 +13,7 @@ const GROUPS = {
     ["merge", "merge", "join two tracks (g)"],
     ["split", "split", "a new id from this frame on (x)"],
     ["delete", "delete", "delete the track (delete)"],
+    ["deletebox", "delete box", "delete the box of this frame (shift delete)"],
     ["name", "name", "name the track (r)"],
     ["add", "add box", "draw a missing box (a)"],
     ["undo", "undo", "take back the last edit (control z)"],
@@ -27,23 +31,25 @@ const GROUPS = {
   ],
 };
 
+/** Edits of the chosen track. */
+const OF_ONE = ["swap", "merge", "split", "delete", "deletebox", "name"];
+const CHECK_AFTER = 5000; // milliseconds after the last edit
+const GONE = "The server does not answer: is scalor view still running?";
+
 /** @type {Record<string, string>} */
-const KEYS = { s: "swap", g: "merge", x: "split", Delete: "delete", r: "name", a: "add", c: "crossing", u: "doubt" };
+const KEYS = { s: "swap", g: "merge", x: "split", Delete: "delete", Backspace: "delete", r: "name", a: "add", c: "crossing", u: "doubt" };
 
 export class Editor {
-  /** @param {any} page @param {HTMLElement} root @param {string} base */
+  /** @param {Page} page @param {HTMLElement} root @param {string} base */
   constructor(page, root, base) {
     this.page = page;
     this.root = root;
     this.base = base;
-    /** @type {Tool | null} */
-    this.tool = null;
-    /** @type {Point[]} */
-    this.points = [];
-    /** @type {Point | null} */
-    this.pointer = null;
+    this.sketch = new Sketch(page.stage, () => page.draw(), (text) => this.tell(text));
     /** What a click on another object completes. @type {((id: number) => void) | null} */
     this.waiting = null;
+    /** The place that was gone to last. @type {{kind: string, at: number} | null} */
+    this.visited = null;
     this.queue = Promise.resolve();
     /** Edits that the server has not answered yet. */
     this.unsaved = 0;
@@ -82,32 +88,20 @@ export class Editor {
     this.status.className = "quiet";
     this.status.setAttribute("role", "status");
     this.root.append(this.status);
-    this.page.stage.after = (/** @type {CanvasRenderingContext2D} */ context, /** @type {number} */ thick) => this.draw(context, thick);
-    const { canvas } = this.page.stage;
-    canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-      if (!this.tool) return;
-      this.pointer = this.page.stage.pointOf(event);
-      this.page.draw();
-    });
-    canvas.addEventListener("pointerup", (/** @type {PointerEvent} */ event) => {
-      if (this.tool?.drag && this.points.length === 1) this.place(this.page.stage.pointOf(event));
-    });
-    canvas.addEventListener("dblclick", () => this.finish());
+    this.page.stage.after = (context, thick) => this.sketch.paint(context, thick);
     this.state();
   }
 
   /** Enable the buttons that make sense now. */
   state() {
     const { index } = this.page.store;
-    const drawings = ["zone", "line", "scale", "erase"];
     const one = this.page.stage.selected !== null;
     for (const button of this.root.querySelectorAll("button")) {
       const name = button.dataset.edit || "";
-      if (["swap", "merge", "split", "delete", "name"].includes(name)) button.disabled = !one;
+      if (OF_ONE.includes(name)) button.disabled = !one;
       if (name === "undo") button.disabled = !index.undo;
       if (name === "redo") button.disabled = !index.redo;
-      if (drawings.includes(name)) button.hidden = !index.zones;
-      if (name === "erase") button.disabled = !index.zones?.length && !index.lines?.length;
+      if (name === "erase") button.disabled = !index.zones.length && !index.lines.length;
     }
   }
 
@@ -131,21 +125,22 @@ export class Editor {
       merge: () => this.withOther("merge", (other) => this.send({ op: "merge", keep: id, other })),
       split: () => this.send({ op: "split", id, frame: this.frame }),
       delete: () => this.send({ op: "delete", id }),
+      deletebox: () => this.send({ op: "delete", id, first: this.frame, last: this.frame }),
       name: async () => {
-        const name = await this.ask(`name of track ${id}`, this.page.store.byId.get(id)?.name || "");
+        const name = await this.ask(`name of track ${id}`, this.page.store.byId.get(id ?? 0)?.name || "");
         if (name !== null) this.send({ op: "name", id, name });
       },
-      add: () => this.begin({ hint: "drag a box", enough: 2, drag: true, done: (points) => this.add(points) }),
+      add: () => this.sketch.begin({ hint: "drag a box", enough: 2, drag: true, done: (points) => this.add(points) }),
       undo: () => this.send({ op: "undo" }),
       redo: () => this.send({ op: "redo" }),
       crossing: () => this.next("crossings"),
       doubt: () => this.next("doubts"),
-      zone: () => this.begin({ hint: "click the corners; a double click or enter ends", enough: Infinity, done: (points) => this.region("zone", points) }),
-      line: () => this.begin({ hint: "click the two ends; it counts from its left to its right", enough: 2, done: (points) => this.region("line", points) }),
-      scale: () => this.begin({ hint: "click two points a known length apart", enough: 2, done: (points) => this.scale(points) }),
+      zone: () => this.sketch.begin({ hint: "click the corners; a double click or enter ends", enough: Infinity, done: (points) => this.region("zone", points) }),
+      line: () => this.sketch.begin({ hint: "click the two ends; it counts from its left to its right", enough: 2, done: (points) => this.region("line", points) }),
+      scale: () => this.sketch.begin({ hint: "click two points a known length apart", enough: 2, done: (points) => this.scale(points) }),
       erase: () => this.erase(),
     };
-    if (["swap", "merge", "split", "delete", "name"].includes(name) && id === null) return;
+    if (OF_ONE.includes(name) && id === null) return;
     /** @type {Record<string, () => void>} */ (actions)[name]();
   }
 
@@ -174,21 +169,34 @@ export class Editor {
     if (!answer) return;
     await this.page.reload();
     this.tell(answer.done);
+    clearTimeout(this.checking);
+    this.checking = setTimeout(() => this.check(), CHECK_AFTER);
   }
 
-  /** @param {string} where @param {unknown} document_ @returns {Promise<any>} */
-  async post(where, document_) {
+  /** Say on the page if the server could not make the files of the folder anew. */
+  async check() {
+    try {
+      const { problem } = await this.page.store.load("index");
+      if (problem || this.warned) this.page.say(problem ? `The edits are saved, but the files could not be made anew: ${problem}` : "");
+      this.warned = problem !== null;
+    } catch {
+      this.tell(GONE);
+    }
+  }
+
+  /** Send a document; return the answer, or null after telling what is wrong. @param {string} where @param {unknown} content @returns {Promise<any>} */
+  async post(where, content) {
     try {
       const answer = await fetch(`${this.base}/${where}`, {
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify(document_),
+        body: JSON.stringify(content),
       });
-      const document = await answer.json();
-      if (answer.ok) return document;
-      this.tell(document.error);
+      const told = await answer.json();
+      if (answer.ok) return told;
+      this.tell(told.error);
     } catch {
-      this.tell("The server does not answer: is scalor view still running?");
+      this.tell(GONE);
     }
     return null;
   }
@@ -202,59 +210,33 @@ export class Editor {
     this.send({ op: "add", frame: this.frame, box, ...(free ? { id: selected } : {}) });
   }
 
-  /** Go to the next place to look at. @param {string} kind */
+  /** Go to the next place to look at; also to others in the same frame. @param {"crossings" | "doubts"} kind */
   async next(kind) {
+    /** @type {Place[]} */
     const places = await this.page.store.load(kind);
     const { position } = this.page.player;
-    const after = places.findIndex((/** @type {any} */ place) => place.position > position);
-    const place = places[Math.max(after, 0)];
+    const visited = this.visited?.kind === kind ? this.visited.at : -1;
+    const here = places[visited]?.position === position;
+    const after = here ? visited + 1 : places.findIndex((place) => place.position >= position);
+    const at = after < 0 || after >= places.length ? 0 : after;
+    const place = places[at];
     if (!place) {
       this.tell("there is none");
       return;
     }
+    this.visited = { kind, at };
     this.page.choose(place.ids[0], false);
     for (const other of place.ids.slice(1)) this.page.choose(other, true);
     this.page.player.seek(place.position);
-    this.tell(`${after < 0 ? "from the start: " : ""}frame ${place.frame}: ${place.text}`);
+    this.tell(`${at === after ? "" : "from the start: "}frame ${place.frame}: ${place.text}`);
   }
 
-  // Drawing on the picture
-
-  /** @param {Tool} tool */
-  begin(tool) {
-    this.tool = tool;
-    this.points = [];
-    this.pointer = null;
-    this.page.stage.canvas.classList.add("tool");
-    this.tell(`${tool.hint}; escape ends without`);
-  }
-
+  /** End what waits for a click. */
   cancel() {
-    this.tool = null;
     this.waiting = null;
-    this.points = [];
-    this.page.stage.canvas.classList.remove("tool");
+    this.sketch.cancel();
     this.tell("");
     this.page.draw();
-  }
-
-  /** @param {Point} point */
-  place(point) {
-    const [height, width] = this.page.store.size;
-    this.points.push({ x: Math.min(Math.max(point.x, 0), width), y: Math.min(Math.max(point.y, 0), height) });
-    this.page.draw();
-    if (this.tool && this.points.length >= this.tool.enough) this.finish();
-  }
-
-  finish() {
-    const { tool, points } = this;
-    if (!tool) return;
-    // A double click places its point twice.
-    const distinct = points.filter((p, i) => !i || Math.hypot(p.x - points[i - 1].x, p.y - points[i - 1].y) > 0.5);
-    this.cancel();
-    const least = tool.enough === Infinity ? 3 : 2;
-    if (distinct.length >= least) tool.done(distinct);
-    else this.tell("too few points");
   }
 
   /** Save a zone or a line. @param {"zone" | "line"} kind @param {Point[]} points */
@@ -310,65 +292,9 @@ export class Editor {
     });
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {number} thick */
-  draw(context, thick) {
-    const { index } = this.page.store;
-    context.lineWidth = 2 * thick;
-    context.font = `600 ${12 * thick}px system-ui, sans-serif`;
-    context.textBaseline = "bottom";
-    const named = (/** @type {string} */ name, /** @type {number} */ x, /** @type {number} */ y) => {
-      context.fillStyle = "#fff";
-      context.strokeStyle = "#101418";
-      context.textBaseline = "top";
-      context.lineWidth = 3 * thick;
-      context.strokeText(name, x, y);
-      context.fillText(name, x, y);
-      context.lineWidth = 2 * thick;
-    };
-    for (const zone of index.zones || []) {
-      context.beginPath();
-      if (zone.circle) context.arc(zone.circle[0], zone.circle[1], zone.circle[2], 0, 2 * Math.PI);
-      else if (zone.rectangle) context.rect(zone.rectangle[0], zone.rectangle[1], zone.rectangle[2] - zone.rectangle[0], zone.rectangle[3] - zone.rectangle[1]);
-      else for (const [x, y] of zone.polygon) context.lineTo(x, y);
-      context.closePath();
-      context.fillStyle = "rgba(255,255,255,.14)";
-      context.fill();
-      context.strokeStyle = "#fff";
-      context.stroke();
-      const [x, y] = zone.circle || zone.rectangle || zone.polygon[0];
-      named(zone.name, x + 4 * thick, y + 4 * thick);
-    }
-    for (const line of index.lines || []) {
-      context.beginPath();
-      context.moveTo(line.from[0], line.from[1]);
-      context.lineTo(line.to[0], line.to[1]);
-      context.strokeStyle = "#ffd54a";
-      context.stroke();
-      // A mark points to the right of the line, where a forward crossing leads.
-      const length = Math.hypot(line.to[0] - line.from[0], line.to[1] - line.from[1]) || 1;
-      const middle = [(line.from[0] + line.to[0]) / 2, (line.from[1] + line.to[1]) / 2];
-      context.beginPath();
-      context.moveTo(middle[0], middle[1]);
-      context.lineTo(middle[0] - ((line.to[1] - line.from[1]) / length) * 14 * thick, middle[1] + ((line.to[0] - line.from[0]) / length) * 14 * thick);
-      context.stroke();
-      named(line.name, line.from[0], line.from[1]);
-    }
-    if (!this.tool || !this.points.length) return;
-    const points = this.pointer ? [...this.points, this.pointer] : this.points;
-    context.strokeStyle = "#fff";
-    context.beginPath();
-    if (this.tool.drag) context.rect(points[0].x, points[0].y, points[points.length - 1].x - points[0].x, points[points.length - 1].y - points[0].y);
-    else for (const { x, y } of points) context.lineTo(x, y);
-    context.stroke();
-  }
-
   /** Take a press on the picture, if a tool or an edit waits for it. @param {PointerEvent} event */
   press(event) {
-    if (this.tool) {
-      if (this.tool.drag) this.page.stage.canvas.setPointerCapture(event.pointerId);
-      this.place(this.page.stage.pointOf(event));
-      return true;
-    }
+    if (this.sketch.press(event)) return true;
     const hit = this.waiting ? this.page.stage.rowAt(this.page.stage.pointOf(event)) : null;
     return hit ? this.chosen(hit.id) : false;
   }
@@ -384,12 +310,12 @@ export class Editor {
 
   /** Take a key, if it is of the editor. @param {KeyboardEvent} event */
   key(event) {
-    if (event.key === "Escape" && (this.tool || this.waiting)) {
+    if (event.key === "Escape" && (this.sketch.tool || this.waiting)) {
       this.cancel();
       return true;
     }
-    if (event.key === "Enter" && this.tool) {
-      this.finish();
+    if (event.key === "Enter" && this.sketch.tool) {
+      this.sketch.finish();
       return true;
     }
     if (event.ctrlKey || event.metaKey) {
@@ -400,7 +326,7 @@ export class Editor {
     }
     const name = KEYS[event.key];
     if (!name || event.altKey) return false;
-    this.act(name);
+    this.act(name === "delete" && event.shiftKey ? "deletebox" : name);
     return true;
   }
 }

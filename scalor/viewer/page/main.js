@@ -23,7 +23,7 @@ const KEYS = [
   ["escape", "choose nothing"],
 ];
 
-class Page {
+export class Page {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
