@@ -106,7 +106,7 @@ def test_parts_of_the_videos_add_up(weights: Path, footage: Path, say: Say) -> N
     assert said.out.endswith("see results/videos; the same command without --shard writes the index\n")
     assert [path.stem for path in Path("results/videos").iterdir()] == ["yard_a"]
     assert not Path("results/index.html").exists()
-    assert "no part such as 0/8" in say(*words, "--shard", "3/3").complaint
+    assert "must be a part and the number of parts" in say(*words, "--shard", "3/3").complaint
     assert "none of 3 videos" in say(*words, "--shard", "5/6").complaint
 
 
