@@ -10,6 +10,7 @@ import torch
 from scalor.data import balls
 from scalor.data.clip import Truth
 from scalor.evaluation.rollouts import evaluate_rollouts, pair_distances
+from scalor.nn.interface import Tracker
 from scalor.presets import build, get_preset
 from scalor.tracks import Tracks
 
@@ -80,6 +81,7 @@ def test_a_whole_measurement_has_one_entry_a_generated_frame(monkeypatch: pytest
     config = get_preset("balls-interaction")
     config = replace(config, test=replace(config.test, length=6))
     model = build("balls-interaction")
+    assert isinstance(model, Tracker)
     found = evaluate_rollouts(model, config, clips=2, observe=4, quiet=True)
     lists = (found.med, found.med_copy_last, found.lost, found.psnr, found.ssim, found.psnr_copy_last)
     assert {len(values) for values in lists} == {2}
