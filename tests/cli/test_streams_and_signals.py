@@ -81,6 +81,6 @@ def test_names_with_escapes_cannot_command_the_terminal(
     done = say("pack", weights, "--out", name)
     assert "\\x1b[31mred\\u202eevil" in done.out
     assert "\x1b" not in done.out
-    assert main(["score", str(tmp_path / "\x1b[31m\nnothing"), "--truth", "x"]) == 2
+    assert main(["track", str(tmp_path / "\x1b[31m\nnothing")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "\\x1b[31m\\nnothing" in line
