@@ -120,6 +120,9 @@ class ModelConfig(Settings):
     background_map: int = setting(
         4, "side of the map that the background's picture is enlarged from; larger ones draw sharp scenes", ge=4, le=256
     )
+    background_thumbnail: int = setting(
+        0, "side of a thumbnail that z_bg is also read from and drawn as, which brings colours; 0: none", ge=0, le=64
+    )
     still: bool = setting(False, "a stationary camera: every frame comes with a picture of the background")
     sigma: float = setting(0.2, "standard deviation of the pixel noise, pixels in [0, 1]", gt=0)
 
@@ -176,7 +179,7 @@ class SceneConfig(Settings):
     )
     kind: str = setting(
         "shapes",
-        "what moves: shapes, mnist, composed (all kinds of things), replay, station, footage",
+        "what moves: shapes, mnist, balls, composed (all kinds of things), replay, station, footage, video",
         choices=SceneKinds(),
     )
     frame: tuple[int, int] = setting((64, 64), "height and width of the view, pixels", ge=1, le=WIDEST)
@@ -189,10 +192,12 @@ class SceneConfig(Settings):
     births: tuple[int, ...] = setting(
         (0,), "frames at which a group of `objects` new objects appears", ge=0, shortest=1
     )
+    collide: bool = setting(False, "balls: those of one depth bounce off each other")
+    depths: int = setting(1, "balls: number of depths; balls of different depths pass over each other", ge=1, le=2)
     steer: bool = setting(False, "objects move towards each other in pairs, so that occlusions are frequent")
     digits: tuple[int, ...] = setting((), "mnist: the digits that appear (none given: all ten)", ge=0, le=9)
     still: bool = setting(False, "replay: every frame comes with a picture of the background (footage: always)")
-    footage: str = setting("", "footage: the file that `scalor fit` keeps a video's frames in")
+    footage: str = setting("", "footage: the file that `scalor fit` keeps a video's frames in; video: the video")
     scale: float = setting(1.0, "footage: pixels of a frame for each pixel of the video, along a side", gt=0)
     stretch: float = setting(1.0, "footage: how many times more than `scale` the width is scaled", gt=0)
     perspective: tuple[float, float] = setting(
@@ -202,7 +207,7 @@ class SceneConfig(Settings):
         (0.0, 0.0), "footage: typical height and width of an object in the video, pixels; 0: by model.object_size", ge=0
     )
     video_size: tuple[int, int] = setting((0, 0), "footage: height and width of the video; 0: not known", ge=0)
-    stride: int = setting(1, "footage: frames of the video from one frame to the next", ge=1)
+    stride: int = setting(1, "footage, video: frames of the video from one frame to the next", ge=1)
     recorded: int = setting(0, "composed: number of clips that are made beforehand and compressed with H.264", ge=0)
     contrast: float = setting(1.0, "footage: factor by which the difference from the background is amplified", ge=1)
     zoom: float = setting(1.0, "footage: largest factor by which clips are enlarged or reduced", ge=1)

@@ -166,7 +166,7 @@ def track_to_folder(
     facts: Mapping[str, object] | None = None,
     restart: bool = False,
     replace_unfinished: bool = False,
-    tell: Callable[[int, int | None], None] | None = None,
+    on_frame: Callable[[int, int | None], None] | None = None,
     way: Way = IN_ONE_PIECE,
 ) -> TrackedVideo:
     """Track a video and write all result files, in memory that does not grow with its length.
@@ -185,7 +185,7 @@ def track_to_folder(
         Start from the first frame, even if a stopped run could be resumed.
     replace_unfinished : bool, default False
         Start from the first frame if a stopped run had other options. By default, that is an InputError.
-    tell : callable, optional
+    on_frame : callable, optional
         Receives, after each frame, the number of frames so far and, if it is known, the number of all.
     way : Way, optional
         How the frames get their tracks. Default: one after the other.
@@ -227,7 +227,7 @@ def track_to_folder(
         tracker = choice.load(view)
         begun, before = time.monotonic(), results.frames
         steps = way.steps(tracker, view, masks, raw)
-        results.health = write_steps(steps, tracker, view, results, quiet, tell)
+        results.health = write_steps(steps, tracker, view, results, quiet, on_frame)
         seconds = time.monotonic() - begun
     return TrackedVideo(results.summary, view, results.health, seconds, before)
 
@@ -258,7 +258,7 @@ def write_steps(
     view: VideoView,
     results: ResultFolder,
     quiet: bool = False,
-    tell: Callable[[int, int | None], None] | None = None,
+    on_frame: Callable[[int, int | None], None] | None = None,
 ) -> Health | None:
     """Write every frame of a video with its tracks to the results.
 
@@ -278,8 +278,8 @@ def write_steps(
             if monitor is not None and step.foreground is not None:
                 monitor.step(frame.index, step.foreground, step.in_view, step.brighter, step.in_view.dropped)
             bar.update()
-            if tell is not None:
-                tell(results.frames, view.video.frames)
+            if on_frame is not None:
+                on_frame(results.frames, view.video.frames)
             if results.resume is not None and results.frames % segments.SEGMENT == 0:
                 state = steps.save()
                 if state is not None:

@@ -89,7 +89,7 @@ A class is called with the `SceneConfig`, a seed, a split ("train" or "test") an
 class SceneKinds(Collection[str]):
     """The kinds of scenes: those of this package and those in `SCENES`."""
 
-    built_in = ("shapes", "mnist", "composed", "replay", "station", "footage")
+    built_in = ("shapes", "mnist", "balls", "composed", "replay", "station", "footage", "video")
 
     def __contains__(self, kind: object) -> bool:
         return kind in self.built_in or kind in SCENES

@@ -332,7 +332,7 @@ def read_tracks(path: str | Path, size: tuple[int, int] | None = None, fps: floa
         A CSV table, MOTChallenge text, a parquet table (.parquet), or a result folder, whose parquet or CSV table is
         read. The table for napari has no boxes and cannot be read.
     size : tuple of int, optional
-        Height and width of the frames, pixels. CSV and MOTChallenge files do not tell; the size is (0, 0) then.
+        Height and width of the frames, pixels. CSV and MOTChallenge files do not hold it; it is (0, 0) then.
     fps : float, default 10
         Frames per second, for files without times, such as MOTChallenge text.
 

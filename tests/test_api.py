@@ -249,7 +249,7 @@ WRONG: list[tuple[Callable[..., object], str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "name", "wrong"), WRONG, ids=str)
+@pytest.mark.parametrize(("call", "name", "wrong"), WRONG, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_a_wrong_parameter_is_refused_by_its_name(
     call: Callable[..., object], name: str, wrong: object, tmp_path: Path
 ) -> None:

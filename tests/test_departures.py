@@ -53,6 +53,7 @@ ELSEWHERE = {
     39: "model/test_rendering.py::test_from_front_to_back_each_object_covers_its_share_of_what_is_left",
     40: "model/test_parts.py::test_learning_makes_sprites_and_background_look_like_the_frames",
     41: "model/test_parts.py::test_only_the_appearance_and_the_background_learn",
+    42: "model/test_background_thumbnail.py::test_colours_are_learned_by_the_thumbnail_and_hardly_without_it",
 }
 """Tests of departures that stand with the tests of their part of the model."""
 
@@ -230,7 +231,7 @@ def test_34_the_paper_s_configuration_stands_beside_ours(name: str) -> None:
 @pytest.mark.parametrize("name", DENSITIES)
 def test_35_trainings_of_ours_are_shorter_and_their_objects_small(name: str) -> None:
     config = get_preset(name)
-    assert config.train.temperature == (1.0, 0.3, 4_000)
+    assert config.train.temperature in [(1.0, 0.3, 4_000), (1.0, 0.3, 2_500)]
     assert (config.model.what_dim, config.model.glimpse) == (16, 16)
 
 

@@ -41,7 +41,7 @@ def test_a_preset_has_room_for_its_objects(name: str) -> None:
     config = get_preset(name)
     for scene in (config.scene, config.test):
         assert config.model.slots >= scene.objects[1] * (1 if len(scene.births) == 1 else len(scene.births))
-        assert config.model.object_size == (scene.size, scene.size) or scene.kind in ("replay", "station")
+        assert config.model.object_size == (scene.size, scene.size) or scene.kind in ("replay", "station", "video")
         assert not scene.background or config.model.background
     assert config.model.frame == config.scene.frame
 

@@ -88,6 +88,8 @@ def headline(cell: Cell, document: Document) -> str:
         case "generation":
             mse, centre = (document["forecast"][name] for name in ("mse", "centre"))
             return f"{len(mse)} frames ahead: MSE {mse[-1]:.4f}, centres {number(centre[-1], 2)} px off"
+        case "balls":
+            return f"{motas(metrics)}, MED {number(document['rollouts']['med'][-1], 4)} in the last frame"
         case "replay":
             likely = f"semi-synthetic: NLL {number(metrics['nll'], 3)} nats per pixel"
             return f"{likely}, {motas(metrics)}" if "strict_mota" in metrics else likely

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from scalor.config import SceneConfig
+from scalor.data.balls import Balls
 from scalor.data.clip import Clip
 from scalor.data.compositor import Compositor
 from scalor.data.footage import Footage
@@ -26,6 +27,7 @@ from scalor.data.layers import STEPS, Cast, draw, textures
 from scalor.data.mnist import Digits, DigitSprites, load_digits
 from scalor.data.replay import Replay, Station
 from scalor.data.shapes import Shapes, colours
+from scalor.data.whole_video import WholeVideo
 from scalor.errors import InputError
 from scalor.registry import SCENES
 
@@ -35,11 +37,13 @@ SPEED_RANGE = (0.1, 0.3)  # object sizes per frame
 # Numbers of draws and the key of a part, see `hashing`.
 X, Y, HEADING, SPEED, SIZE, DEPTH, TURN, WHEN = range(8)
 PAIR = 0x9A12
-OTHER: dict[str, type[Replay | Footage | Station | Compositor]] = {
+OTHER: dict[str, type[Balls | Replay | Footage | Station | Compositor | WholeVideo]] = {
+    "balls": Balls,
     "replay": Replay,
     "footage": Footage,
     "station": Station,
     "composed": Compositor,
+    "video": WholeVideo,
 }
 """Classes of the scenes that other modules implement, by kind."""
 

@@ -33,7 +33,7 @@ def tracked(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, Any]
     while True:
         try:
             found = track_to_folder(
-                job.video, folder, quiet=True, restart=again, replace_unfinished=True, tell=tell, **job.options
+                job.video, folder, quiet=True, restart=again, replace_unfinished=True, on_frame=tell, **job.options
             )
             break
         except FolderBusy:

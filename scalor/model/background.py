@@ -3,6 +3,9 @@
 The encoder takes the frame and 1 - M, where M is the foreground mask. The decoder enlarges a small map into a smooth
 picture of any size. Its capacity is kept low, so that it cannot explain the objects.
 
+With `config.background_thumbnail` the latent is also read from a thumbnail of what the objects leave free, and drawn as
+one, both by single linear layers. Colours are learned this way; through the decoder alone they were not (docs/log.md).
+
 The prior p(z_bg_t | z_bg_<t) depends on earlier backgrounds only. In the paper it is also conditioned on the objects.
 
 Letters: B clips, T frames, H by W pixels.
@@ -23,6 +26,10 @@ START = 4
 """Height and width of the map that the encoder pools to and that the decoder starts from, positions."""
 HIDDEN = 64
 """Length of the hidden state of the prior's RNN."""
+TONE_SCALE = 4.0
+"""Factor of the thumbnail's deviations from grey, which are small."""
+LEAST_OPEN = 0.01
+"""Smallest share of a thumbnail's pixel that its colour is divided by."""
 
 
 class BackgroundMemory(NamedTuple):
@@ -55,6 +62,10 @@ class Background(nn.Module):
             self.unfold = nn.Sequential(
                 nn.Linear(latent, HIDDEN), nn.CELU(), nn.Linear(HIDDEN, channels * self.side**2), nn.CELU()
             )
+        self.thumbnail = config.background_thumbnail
+        if self.thumbnail:
+            self.read_tones = nn.Linear(3 * self.thumbnail**2, 2 * latent, bias=False)
+            self.tones = nn.Linear(latent, 3 * self.thumbnail**2)
         self.grow = nn.Sequential(
             nn.Conv2d(channels, 4 * 16, 3, padding=1),
             nn.PixelShuffle(2),
@@ -120,7 +131,11 @@ class Background(nn.Module):
         """
         seen = self.encoder(torch.cat([images, 1 - foreground], 2).flatten(0, 1))
         pooled = adaptive_avg_pool2d(seen, START).flatten(1).unflatten(0, images.shape[:2])
-        mean, raw = self.posterior(pooled).float().chunk(2, -1)
+        read = self.posterior(pooled)
+        if self.thumbnail:
+            thumbnails = self.shrunk(images.flatten(0, 1), foreground.flatten(0, 1))
+            read = read + self.read_tones(thumbnails.view(*read.shape[:2], -1))
+        mean, raw = read.float().chunk(2, -1)
         q = Normal(mean, positive(raw))
         z_bg = q.mean + q.std * noise
         hiddens, priors = [], [Normal.standard(z_bg[:1])] if memory.fresh else []
@@ -147,5 +162,15 @@ class Background(nn.Module):
     def draw(self, z_bg: Float[Tensor, "B bg"], frame: tuple[int, int] | torch.Size) -> Tensor:
         """Decode z_bg into background pictures [B, 3, H, W] in [0, 1]."""
         seed = self.unfold(z_bg).unflatten(-1, (-1, self.side, self.side))
-        small = torch.sigmoid(self.grow(seed).float())
+        logits = self.grow(seed).float()
+        if self.thumbnail:
+            tones = self.tones(z_bg).float().unflatten(-1, (3, self.thumbnail, self.thumbnail))
+            logits = logits + interpolate(tones, logits.shape[-2:], mode="bicubic", align_corners=False)
+        small = torch.sigmoid(logits)
         return interpolate(small, size=(frame[0], frame[1]), mode="bilinear", align_corners=False)
+
+    def shrunk(self, images: Float[Tensor, "B 3 H W"], foreground: Float[Tensor, "B 1 H W"]) -> Tensor:
+        """Return a thumbnail of each frame without its objects, as scaled deviations from grey [B, 3, side, side]."""
+        uncovered = 1 - foreground
+        total = adaptive_avg_pool2d((images - 0.5) * uncovered, self.thumbnail)
+        return TONE_SCALE * total / adaptive_avg_pool2d(uncovered, self.thumbnail).clamp(min=LEAST_OPEN)

@@ -302,11 +302,15 @@ class SCALOR(World, Tracker):
         """
         require(horizon >= 1, "horizon", horizon, "at least 1 frame must be imagined")
         if discovery_rate is None:
-            discovery_rate = min(1.0, INITIAL_COVER * math.prod(self.config.cell) / math.prod(self.config.object_size))
+            discovery_rate = self.usual_rate()
         like = next(self.parameters())
         state, past, frame = self.start(clips, like), self.start_prior(clips, like), self.config.frame
         rates = [discovery_rate] + [later_rate] * (horizon - 1)
         return gather_rollout([*self.roll(state, past, frame, rates, estimator or Exact())])
+
+    def usual_rate(self) -> float:
+        """Return the probability of an object in each cell of a scene from scratch, for a quarter of it covered."""
+        return min(1.0, INITIAL_COVER * math.prod(self.config.cell) / math.prod(self.config.object_size))
 
     def roll(
         self,

@@ -7,6 +7,7 @@ from typing import Any
 from scalor import systems
 from scalor.config import Config
 from scalor.errors import InputError
+from scalor.nn.interface import Model
 from scalor.registry import Registry
 
 PRESETS: Registry[Callable[[], Config[Any]]] = Registry("scalor.presets")
@@ -62,7 +63,7 @@ def get_preset(name: str) -> Config:
     return PRESETS[name]()
 
 
-def build(preset: str) -> Any:
+def build(preset: str) -> Model:
     """Return an untrained model with the settings of a preset.
 
     Parameters

@@ -24,7 +24,7 @@ from scalor.presets import PRESETS, get_preset
 
 CURVE_POINTS = 16
 """Number of evaluations during a training whose progress is plotted."""
-CURVE_CLIPS = 32
+CURVE_CLIPS = 16
 """Number of unseen clips in each of these evaluations."""
 
 
@@ -114,6 +114,9 @@ TIMED = ("shapes-md", "sqair-shapes-vld")
 SQAIR has no weights for medium density, but no weight depends on the number of slots.
 """
 REPLAY, STILL = "grand-central-replay", "grand-central-replay-still"
+SMALL_BACKGROUND = "grand-central-replay-small-background"
+BALLS = ("balls-occlusion", "balls-interaction", "balls-two-layer", "balls-two-layer-dense")
+"""Data sets of G-SWM."""
 
 REMEDIES: dict[str, tuple[str, tuple[tuple[str, Any], ...]]] = {
     "lengths": ("no single frames first", (("train.lengths", ((0, 10),)),)),
@@ -123,6 +126,8 @@ REMEDIES: dict[str, tuple[str, tuple[tuple[str, Any], ...]]] = {
     "masks": ("masks start at one half", (("model.initial_mask", 0.0),)),
     "search": ("no search glimpse", (("model.search", False),)),
     "clipping": ("no gradient clipping per object", (("train.clip_object", 0.0),)),
+    "colour": ("what is covered is explained, whatever its colour", (("model.explained_error", 0.0),)),
+    "ramp": ("colour counts from the start", (("train.colour_counts", (0, 0)),)),
 }
 """What our configuration of the ablation has beyond the paper's, each left out alone: label and changed settings."""
 
@@ -162,7 +167,9 @@ OURS = (
     Setting("shapes-dense-discovery", "10-15 new shapes at three frames"),
     Setting("mnist-occlusion", "digits that cross each other often"),
     Setting(REPLAY, "Grand Central, semi-synthetic replay"),
+    Setting(SMALL_BACKGROUND, "Grand Central, semi-synthetic replay, the paper's background"),
     Setting(STILL, "Grand Central, semi-synthetic replay, the empty scene given"),
+    *(Setting(name, f"{name.removeprefix('balls-').replace('-', ' ')}") for name in BALLS),
 )
 
 
@@ -208,7 +215,8 @@ TABLES: dict[str, tuple[str, ...]] = {
     "generalisation": (
         *("shapes-crowd", "mnist-unseen", "shapes-dense-discovery", "mnist-occlusion", "shapes-length"),
     ),
-    "replay": (*all_systems(REPLAY), STILL),
+    "replay": (*all_systems(REPLAY), SMALL_BACKGROUND, STILL),
+    "balls": BALLS,
 }
 
 

@@ -5,7 +5,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.evaluation import report
+from scalor.evaluation.looks import measure_looks
+from scalor.evaluation.rollouts import evaluate_rollouts
+from scalor.model.scalor import SCALOR
 from scalor.nn.interface import Model
 from scalor.presets import get_preset
 from scalor.reproduce.catalogue import Cell
@@ -25,6 +28,10 @@ from scalor.tracks import Tracks
 
 FORECAST_LENGTH = 20
 """Number of frames of a clip in the generation table: five are observed, the rest are generated."""
+LOOKS_CLIPS = 128
+"""Largest number of clips on which the looks of generated objects are compared."""
+BALLS_OBSERVED = 10
+"""Number of observed frames of an episode of bouncing balls, as in G-SWM; the rest is generated."""
 OBJECTS = (4, 8, 16, 32, 64)
 """Numbers of objects, and of slots, with which inference is timed."""
 TIMED_SCENES = "shapes-md"
@@ -109,11 +116,22 @@ def ablation(cell: Cell, folder: Path, order: Order) -> Document:
 
 
 def generation(cell: Cell, folder: Path, order: Order) -> Document:
-    """Measure the forecast of clips, frame by frame."""
-    config = cell.config
+    """Measure the forecast of clips, frame by frame, and whether sampled objects keep their looks."""
+    model, config = load(folder, order), cell.config
     longer = replace(config, test=replace(config.test, length=FORECAST_LENGTH))
-    metrics = evaluate(load(folder, order), longer, order)
-    return {"metrics": metrics, "forecast": metrics["forecast"]}
+    metrics = evaluate(model, longer, order)
+    assert isinstance(model, SCALOR)
+    looks = measure_looks(model, config, min(order.clips, LOOKS_CLIPS))
+    return {"metrics": metrics, "forecast": metrics["forecast"], "looks": asdict(looks)}
+
+
+def balls(cell: Cell, folder: Path, order: Order) -> Document:
+    """Measure tracking of whole episodes of bouncing balls, and rollouts after some observed frames."""
+    model, config = load(folder, order), cell.config
+    assert isinstance(model, SCALOR)
+    tracked = report.evaluate(model, config, order.clips, observe=config.test.length).to_dict()
+    rollouts = evaluate_rollouts(model, config, order.clips, BALLS_OBSERVED)
+    return {"metrics": tracked, "rollouts": asdict(rollouts)}
 
 
 def generalisation(cell: Cell, folder: Path, order: Order) -> Document:
@@ -196,4 +214,5 @@ MEASURES: dict[str, Callable[[Cell, Path, Order], Document]] = {
     "efficiency": efficiency,
     "generalisation": generalisation,
     "replay": replay,
+    "balls": balls,
 }

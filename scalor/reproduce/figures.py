@@ -52,6 +52,8 @@ SEED = 0
 """Random seed of all generated frames."""
 OBSERVE, HORIZON = 5, 10
 """Number of observed frames and of generated frames."""
+LASTING = 30
+"""Number of sampled frames in the figures of looks that last."""
 ZOOM, APART = 32, 3
 """Side of the window around a crossing, pixels of the scene; number of frames shown before and after it."""
 PLOT_INCHES = (8.0, 2.7)
@@ -138,6 +140,21 @@ def conditional(model: SCALOR, preset: str) -> Picture:
     if model.background:
         rows["background"] = to_bytes(likely.background[0])
     return frames_of(rows, shown, separator_after=sum(t < OBSERVE for t in shown))
+
+
+def lasting(model: SCALOR, preset: str) -> Picture:
+    """Draw two samples of 30 frames after five observed ones, and a scene from scratch, to see how looks last."""
+    clip = shown_clip(preset, OBSERVE)
+    shown = [OBSERVE - 1 + ahead for ahead in (0, 1, 5, 10, 20, LASTING)]
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        futures = [model.generate(clip.observation, OBSERVE, LASTING) for _ in range(2)]
+        dream = model.imagine(OBSERVE + LASTING)
+    films = {**{f"sample {i + 1}": future for i, future in enumerate(futures)}, "from scratch": dream}
+    rows = {
+        name: enlarged(to_bytes(film.frames[0]), enlargement(film.tracks, len(shown))) for name, film in films.items()
+    }
+    return frames_of(rows, shown)
 
 
 def with_paths(frames: Float[Tensor, "T 3 H W"], tracks: Tracks, columns: int) -> UInt8[np.ndarray, "T h w 3"]:
@@ -300,6 +317,9 @@ FIGURES: dict[str, Figure] = {
     "conditional-shapes-md": of_model("shapes-md", conditional),
     "conditional-mnist-md": of_model("mnist-md", conditional),
     "conditional-background": of_model("shapes-background", conditional),
+    "lasting-shapes-md": of_model("shapes-md", lasting),
+    "lasting-mnist-md": of_model("mnist-md", lasting),
+    "balls": of_model("balls-two-layer", conditional),
     "scratch": of_two_models("shapes-md", "shapes-background", scratch),
     "ablation": of_results(ablation_curves),
     "dense-discovery": of_model("shapes-dense-discovery", dense_discovery),
@@ -310,5 +330,6 @@ FIGURES: dict[str, Figure] = {
     "unseen-digits": of_model("mnist-unseen", tracking),
     "efficiency": of_results(efficiency_curves),
     "replay": of_model("grand-central-replay-still", background),
+    "replay-learned": of_model("grand-central-replay", background),
     "prediction": of_results(prediction_curves),
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scalor.errors import InputError
 from scalor.files import open_folder, replacing
-from scalor.reproduce.results import Document, brief, origin, outdated, read_all
+from scalor.reproduce.results import Document, brief, origin, outdated, read_all, to_be_made
 from scalor.reproduce.sections import SECTIONS, short_tracking
 
 PAGE, RESEARCH = Path("docs/results.md"), Path("docs/research.md")
@@ -17,7 +17,9 @@ PICTURES = {
     ),
     "generation": (
         *("prediction", "conditional-shapes-md", "conditional-background", "conditional-mnist-md", "scratch"),
+        *("lasting-shapes-md", "lasting-mnist-md"),
     ),
+    "replay": ("replay-learned",),
     "generalisation": ("crowd", "unseen-digits", "dense-discovery", "occlusion", "length"),
 }
 """Pictures of each table, after the one with the table's name; missing files are skipped."""
@@ -62,6 +64,15 @@ def whole_page(documents: Sequence[Document], folder: Path) -> str:
             if (folder / f"pictures/results/{picture}.png").exists():
                 lines += [f"![{picture.replace('-', ' ')}](pictures/results/{picture}.png)", ""]
         lines += [*section(own), "", *origin(own, name)]
+    lines += [
+        "",
+        "## What is to be made anew",
+        "",
+        "A preset may change after its results were made. The results stay on this page until they are made anew, by",
+        "these commands. Everything else on this page is of today's presets.",
+        "",
+        *to_be_made(documents),
+    ]
     return "\n".join(lines) + "\n"
 
 

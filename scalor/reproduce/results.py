@@ -15,7 +15,7 @@ import torch
 from scalor.config import Config
 from scalor.errors import InputError
 from scalor.files import as_json, replacing
-from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting, differing_field
+from scalor.reproduce.catalogue import SETTINGS, TABLES, Cell, Setting, differing_field, short_name
 from scalor.systems import config_from_dict
 from scalor.training.loop import MAX_CONCURRENT_RUNS
 
@@ -165,6 +165,16 @@ def at(*path: str | int) -> Get:
     return get
 
 
+def of_setting(documents: Sequence[Document], name: str) -> list[Document]:
+    """Return the results of one setting, one for each seed."""
+    return [document for document in documents if document["setting"] == name]
+
+
+def metrics(documents: Sequence[Document], names: Sequence[str], digits: int, where: str = "metrics") -> list[str]:
+    """Return the cells of several metrics, each a mean over seeds."""
+    return [mean(documents, digits, at(where, name)) for name in names]
+
+
 def per_clip(get: Get) -> Get:
     """Return a function that divides a value by the number of clips."""
 
@@ -211,12 +221,32 @@ def origin(documents: Sequence[Document], table: str) -> list[str]:
 
 def outdated(documents: Sequence[Document]) -> list[str]:
     """Return a sentence on the presets that changed since the results were made; an empty list if none changed."""
+    told = "; ".join(f"{', '.join(names)} (first difference: {field})" for field, names in changes(documents).items())
+    return [f"made anew when asked for, since presets have changed: {told}"] if told else []
+
+
+def changes(documents: Sequence[Document]) -> dict[str, list[str]]:
+    """Return the settings whose presets changed since their results were made, by the first setting that changed."""
     changed: dict[str, dict[str, None]] = {}  # ordered, without duplicates
     for document in documents:
         if field := changed_since(document):
             changed.setdefault(field, {})[document["setting"]] = None
-    told = "; ".join(f"{', '.join(names)} (first difference: {field})" for field, names in changed.items())
-    return [f"made anew when asked for, since presets have changed: {told}"] if told else []
+    return {field: list(names) for field, names in changed.items()}
+
+
+def to_be_made(documents: Sequence[Document]) -> list[str]:
+    """Return a table of all results that were made before a change or never, with the command that makes them."""
+    rows = []
+    for name, settings in TABLES.items():
+        own = [document for document in documents if document["table"] == name]
+        known = {document["setting"] for document in own}
+        states = [(f"made before {field} changed", names) for field, names in changes(own).items()]
+        states.append(("not measured yet", [setting for setting in settings if setting not in known]))
+        for state, names in states:
+            if names:
+                asked = " ".join(map(short_name, names))
+                rows.append([name, ", ".join(names), state, f"`scalor reproduce {name} --setting {asked} --seeds 0`"])
+    return table(["table", "settings", "state", "command"], rows)
 
 
 def brief(documents: Sequence[Document]) -> str:

@@ -12,6 +12,7 @@ from scalor.reproduce.catalogue import (
     DENSITIES,
     DEVICES,
     SETTINGS,
+    SMALL_BACKGROUND,
     STILL,
     SYSTEMS,
     TABLES,
@@ -19,8 +20,8 @@ from scalor.reproduce.catalogue import (
     of_system,
     scenes_of,
 )
+from scalor.reproduce.future_sections import balls, generation
 from scalor.reproduce.results import (
-    NOT_YET,
     NOTHING,
     Document,
     at,
@@ -28,6 +29,8 @@ from scalor.reproduce.results import (
     listed,
     mean,
     measured,
+    metrics,
+    of_setting,
     per_clip,
     quoted,
     table,
@@ -54,8 +57,10 @@ SQAIR_NOTE = (
 )
 WHOLE_NOTE = (
     "VRNN and the sequential VAE are our own implementations; they see frames whole and are trained on as many "
-    "clips as SCALOR, all of the full length, in half the steps."
+    "clips as SCALOR at least, all of the full length, in half the steps."
 )
+KNOWN_SCENES = {STILL: ", the empty scene given", SMALL_BACKGROUND: ", the paper's background"}
+"""What is said of a system's name in the table of the replay."""
 PUBLISHED = ("scalor", "vrnn", "sqair")
 """Systems whose likelihood the paper reports."""
 SQAIR_MSE, SCALOR_MSE = paper.LIKELIHOOD["sqair-mnist-vld"].mse, paper.LIKELIHOOD["mnist-vld"].mse
@@ -223,36 +228,6 @@ def ablation_rows(documents: Sequence[Document], names: Sequence[str]) -> list[l
     return rows
 
 
-def generation(documents: Sequence[Document]) -> list[str]:
-    """Write one table of forecasts for each setting, by frames ahead."""
-    head = ["frames ahead", "MSE", "copying the last frame", "centres off, px", "constant velocity", "copying"]
-    lines = []
-    for name in TABLES["generation"]:
-        seeds = of_setting(documents, name)
-        lines += [f"### {SETTINGS[name].label}", ""]
-        if not seeds:
-            lines += [NOT_YET, ""]
-            continue
-        rows = [
-            [
-                str(step + 1),
-                *(mean(seeds, 4, at("forecast", key, step)) for key in ("mse", "mse_copy_last")),
-                *(
-                    mean(seeds, 2, at("forecast", key, step))
-                    for key in ("centre", "centre_constant_velocity", "centre_copy_last")
-                ),
-                mean(seeds, 2, per_clip(at("forecast", "lost", step))),
-            ]
-            for step in range(min(len(document["forecast"]["mse"]) for document in seeds))
-        ]
-        lines += [*table([*head, "lost per clip"], rows), "", f"Training: {training_time(seeds)}.", ""]
-    return [
-        *lines,
-        "After five observed frames, the most likely future. Lost: objects followed when imagining began that are no "
-        "longer shown. The paper gives no numbers.",
-    ]
-
-
 def efficiency(documents: Sequence[Document]) -> list[str]:
     """Return the section with inference times per system and device, then training progress per system."""
     return [
@@ -338,7 +313,7 @@ def replay(documents: Sequence[Document]) -> list[str]:
         seeds = of_setting(documents, name)
         tracked = [document for document in seeds if "hota" in document["metrics"]]
         ours = [*metrics(tracked, (*GATES, "hota", "strict_idf1", "count_mae"), 3), *likely(documents, name)]
-        called = SETTINGS[name].system + (", the empty scene given" if name == STILL else "")
+        called = SETTINGS[name].system + KNOWN_SCENES.get(name, "")
         rows.append([called, *measured(seeds, ours), figure(paper.NATURAL_NLL.get(name), 2)])
     return [
         *table([*head, "paper, real video: NLL"], rows),
@@ -359,18 +334,9 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "efficiency": ("Efficiency", efficiency),
     "generalisation": ("Generalisation", generalisation),
     "replay": ("Grand Central, a semi-synthetic replay", replay),
+    "balls": ("Bouncing balls", balls),
 }
 """Title and function of the section of each table."""
-
-
-def of_setting(documents: Sequence[Document], name: str) -> list[Document]:
-    """Return the results of one setting, one for each seed."""
-    return [document for document in documents if document["setting"] == name]
-
-
-def metrics(documents: Sequence[Document], names: Sequence[str], digits: int, where: str = "metrics") -> list[str]:
-    """Return the cells of several metrics, each a mean over seeds."""
-    return [mean(documents, digits, at(where, name)) for name in names]
 
 
 def ms_per_frame(objects: int) -> Callable[[Document], float | None]:

@@ -80,9 +80,10 @@ def test_a_replay_is_told_of_as_semi_synthetic(say: Say, tmp_path: Path, monkeyp
     monkeypatch.setenv("SCALOR_DATA", str(tmp_path))
     spoken = say("reproduce", "replay", *SMALL)
     assert spoken.code == 0
-    ours, *others, given = spoken.out.splitlines()
+    ours, *others, small, given = spoken.out.splitlines()
     assert ours.split()[:4] == ["replay", "grand-central-replay-seed0", "semi-synthetic:", "NLL"]
     assert "MOTA strict" in ours
+    assert "MOTA strict" in small
     assert "MOTA strict" in given
     assert len(others) == 2
     assert all("semi-synthetic: NLL" in line and "MOTA" not in line for line in others)

@@ -85,6 +85,8 @@ def test_the_store_answers_the_queries_of_the_documentation(weights: Path, foota
     rows = {name: len(scalor.read_tracks(f"results/tracked/{name}/tracks.csv")) for name in ("a", "yard_a")}
     assert dict(names["rows"].fetchall()) == rows
     assert len(names["tracks"]) == sum(rows.values())
+    tracks = sum(len(set(scalor.read_tracks(f"results/tracked/{name}/tracks.csv").id)) for name in rows)
+    assert sum(row[2] for row in names["speeds"].fetchall()) == tracks
     assert set(names["tracks"].video) == {"a", "yard_a"}
     assert set(names["videos"].state) == {"done", "failed"}
     manifest = json.loads(Path("results/store/manifest.json").read_text())["files"]
@@ -106,7 +108,7 @@ def test_parts_of_the_videos_add_up(weights: Path, footage: Path, say: Say) -> N
     assert said.out.endswith("see results/videos; the same command without --shard writes the index\n")
     assert [path.stem for path in Path("results/videos").iterdir()] == ["yard_a"]
     assert not Path("results/index.html").exists()
-    assert "no part such as 0/8" in say(*words, "--shard", "3/3").complaint
+    assert "must be a part and the number of parts" in say(*words, "--shard", "3/3").complaint
     assert "none of 3 videos" in say(*words, "--shard", "5/6").complaint
 
 

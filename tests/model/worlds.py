@@ -182,6 +182,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "front to back": {"depth_sharpness": 4.0},
     "explained by colour": {"explained_error": 0.2, "depth_sharpness": 2.0},
     "background from a large map": {"background": True, "background_map": 8, "explained_error": 0.5},
+    "background with a thumbnail": {"background": True, "background_thumbnail": 4, "background_dim": 12},
     "odd attention window": {"attention_cells": 3, "background": True},
 }
 

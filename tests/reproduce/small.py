@@ -21,7 +21,9 @@ STEPS = 4
 
 def small_scene(scene: SceneConfig) -> SceneConfig:
     length = 10 if scene.length == 10 else 12  # a remedy of the ablation trains on ten frames
-    return replace(scene, frame=(32, 32), objects=(1, 1 + scene.objects[0] % 4), length=length)
+    objects = (2, 2) if scene.kind == "balls" else (1, 1 + scene.objects[0] % 4)
+    size = 8.0 if scene.kind == "balls" else scene.size  # larger ones would not fit
+    return replace(scene, frame=(32, 32), objects=objects, length=length, size=size)
 
 
 SIZES: dict[str, dict[str, Any]] = {

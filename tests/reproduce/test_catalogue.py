@@ -114,7 +114,7 @@ def test_other_systems_are_trained_on_the_same_scenes_and_on_as_many_clips_or_tw
         assert SYSTEMS[config.system] == setting.system
         assert (config.scene, config.test, config.train.seed) == (ours.scene, ours.test, 5)
         clips, our_clips = (train.steps * train.batch for train in (config.train, ours.train))
-        assert clips == (2 if config.system == "sqair" else 1) * our_clips
+        assert clips == 2 * our_clips if config.system == "sqair" else clips >= our_clips
 
 
 def test_inference_is_timed_on_every_kind_of_device_with_the_weights_of_a_preset() -> None:

@@ -43,12 +43,16 @@ LAYOUT = {  # rows, columns, side of a frame
     "conditional-mnist-md": (4, 8, 128),
     "conditional-background": (5, 8, 128),
     "scratch": (7, 8, 128),
+    "lasting-shapes-md": (3, 6, 192),
+    "lasting-mnist-md": (3, 6, 192),
+    "balls": (4, 8, 128),
     "dense-discovery": (4, 6, 192),
     "occlusion": (4, 7, 160),
     "length": (4, 5, 192),
     "crowd": (5, 4, 256),
     "unseen-digits": (5, 4, 256),
     "replay": (5, 4, 256),
+    "replay-learned": (5, 4, 256),
 }
 PLOTS = {"ablation", "efficiency", "prediction"}
 Draw = Callable[[str, dict[str, Tracker]], np.ndarray]
@@ -77,6 +81,7 @@ def models() -> dict[str, Tracker]:
         **dict.fromkeys(("sqair-shapes-ld", "sqair-mnist-vld"), tiny_sqair()),
         "shapes-background": tiny_model(lively=False, background=True),
         "grand-central-replay-still": tiny_model(lively=False, still=True),
+        "grand-central-replay": tiny_model(lively=False, background=True),
     }
     return {**dict.fromkeys(PRESETS, tiny_model()), **others}
 
@@ -122,7 +127,7 @@ def test_a_figure_of_a_model_has_its_rows_and_columns(name: str, models: dict[st
     height, width = (length // (side + GAP) for length in picture.shape[:2])
     assert (height, width) == (rows, columns)
     red = red_columns(picture)
-    if name.startswith("conditional"):
+    if name.startswith("conditional") or name == "balls":
         # Three of the five observed frames are at its left, five of the ten imagined ones at its right.
         assert (picture.shape[1] - red.max()) // (side + GAP) == 5
         assert 2 <= len(red) <= 4

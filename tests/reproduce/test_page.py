@@ -13,6 +13,12 @@ from scalor.reproduce.sections import SECTIONS, seconds_until
 from .fakes import METRICS, document, metrics, write
 
 ROOT = Path(__file__).parent.parent.parent
+FRAMES = [0.001 * (frame + 1) for frame in range(90)]
+ROLLOUTS = {
+    "observe": 10,
+    **dict.fromkeys(("med", "med_constant_velocity", "med_copy_last", "lost"), FRAMES),
+    **dict.fromkeys(("psnr", "ssim", "psnr_copy_last", "ssim_copy_last"), FRAMES),
+}
 RESEARCH = f"# Mine\n\nBefore.\n\n{page.BEGIN}\nold words\n{page.END}\n\nAfter.\n"
 
 
@@ -83,6 +89,27 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
     )
 
 
+def test_the_page_ends_with_what_is_to_be_made_anew_and_the_commands() -> None:
+    old = document("tracking", "shapes-md")
+    old["asked"]["config"]["train"]["steps"] += 1
+    seen = metrics(iou_plain_mota=0.9, strict_plain_mota=0.8)
+    balls = document("balls", "balls-occlusion", metrics=seen, rollouts=ROLLOUTS)
+    write(Path("results"), old, document("tracking", "shapes-hd"), balls)
+    text = section("What is to be made anew")
+    changed, missing = (line.split(" | ") for line in text.splitlines() if line.startswith("| tracking |"))
+    assert changed[1:] == [
+        "shapes-md",
+        "made before train.steps changed",
+        "`scalor reproduce tracking --setting md --seeds 0` |",
+    ]
+    assert missing[2] == "not measured yet"
+    assert "shapes-hd" not in missing[1].split(", ")
+    assert missing[1].startswith("shapes-vld, shapes-ld, shapes-vhd, ")
+    bouncing = [line for line in text.splitlines() if line.startswith("| balls |")]
+    assert len(bouncing) == 1
+    assert "scalor reproduce balls --setting balls-interaction balls-two-layer balls-two-layer-dense" in bouncing[0]
+
+
 def test_seeds_from_before_a_change_are_left_out_where_there_are_others() -> None:
     then = SETTINGS["shapes-hd"].config(0).to_dict()
     then["train"]["steps"] += 1
@@ -121,7 +148,8 @@ def test_without_results_every_row_says_so() -> None:
     page.write(Path("results"))
     text = Path("docs/results.md").read_text()
     rows = sum(not SETTINGS[name].detect for settings in TABLES.values() for name in settings)
-    assert text.count("not measured yet") == rows  # efficiency has a row in each of its two tables
+    looks, anew = len(TABLES["generation"]), len(TABLES)  # rows of another table, and the table of what is to be made
+    assert text.count("not measured yet") == rows + looks + anew  # efficiency has a row in each of its two tables
     assert text.count("Nothing measured yet: `scalor reproduce ") == len(SECTIONS)
 
 
@@ -233,7 +261,30 @@ def test_generation_has_a_line_a_frame_ahead() -> None:
     text = section("Generation")
     assert row(text, "1") == ["1", ".0010", ".0500", "-", "2.50", "9.00", ".50"]
     assert row(text, "15") == ["15", ".0150", ".0500", "1.50", "2.50", "9.00", ".50"]
-    assert text.count("not measured yet") == 2
+    assert text.count("not measured yet") == 2 + 3  # of forecasts, and of looks
+
+
+def test_looks_after_30_frames_have_a_row_a_setting() -> None:
+    forecast = {"mse": [0.1], "mse_copy_last": [0.2], "centre": [1.0], "lost": [0]}
+    forecast |= {"centre_constant_velocity": [1.0], "centre_copy_last": [1.0]}
+    looks = {"picture": [0.001, 0.0091], "mask_overlap": [0.99, 0.9], "colour": [0.01, 0.06], "left": [1.0, 0.25]}
+    spread = {"spread_tracked": 0.05, "spread_imagined": 0.07}
+    write(Path("results"), document("generation", "shapes-md", forecast=forecast, looks={**looks, **spread}))
+    write(Path("results"), document("generation", "mnist-md", forecast=forecast))  # from before looks were measured
+    text = section("Generation")
+    assert row(text, "shapes MD")[1:] == [".0091", ".900", ".060", ".25", ".050", ".070"]
+    assert row(text, "MNIST MD")[1] == "not measured yet"
+
+
+def test_bouncing_balls_have_a_row_a_data_set() -> None:
+    seen = metrics(iou_plain_mota=0.9, strict_plain_mota=0.8)
+    write(Path("results"), document("balls", "balls-occlusion", metrics=seen, rollouts=ROLLOUTS))
+    text = section("Bouncing balls")
+    found = row(text, "occlusion")
+    assert found[1:8] == [".900", ".800", ".0055", ".0055", ".0100", ".0300", ".0900"]
+    assert found[8:13] == [".090", ".05", ".05", ".045", ".045"]
+    assert row(text, "interaction")[1] == "not measured yet"
+    assert "LPIPS is not measured" in text
 
 
 def test_efficiency_has_a_row_a_system_and_device() -> None:

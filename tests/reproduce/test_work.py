@@ -120,9 +120,11 @@ def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]
         cell("efficiency", "mnist-vld"),
         cell("generalisation", "crowd"),
         cell("generalisation", "dense-discovery"),
+        cell("balls", "balls-interaction"),
     ]
     outcome = work(cells, order(tmp_path))
-    likely, ablated, generated, fast, slow, learnt, crowd, dense = outcome.documents.values()
+    assert outcome.broken == []
+    likely, ablated, generated, fast, slow, learnt, crowd, dense, bouncing = outcome.documents.values()
     assert isinstance(likely["metrics"]["nll"], float)
     assert likely["evaluation_provenance"]["nll_samples"] == 1
     assert ablated["asked"]["config"]["model"]["rejection"] is False
@@ -137,9 +139,12 @@ def test_every_table_has_its_own_figures(tmp_path: Path, trained: list[list[str]
     assert learnt["training"][0]["seconds"] < learnt["training"][-1]["seconds"]
     assert crowd["metrics"]["strict_objects"] != crowd["metrics_as_trained"]["strict_objects"]
     assert "metrics_as_trained" not in dense  # tested on the scenes that it was trained on
+    assert len(generated["looks"]["picture"]) == 30
+    assert len(bouncing["rollouts"]["psnr"]) == 2  # twelve frames, ten of which are observed
+    assert bouncing["metrics"]["forecast"] is None
     side_by_side, alone = trained
-    assert len(side_by_side) == len(set(side_by_side)) == 5  # the same shapes-md for three tables
-    assert likely["training_provenance"]["side_by_side"] == 5
+    assert len(side_by_side) == len(set(side_by_side)) == 6  # the same shapes-md for three tables
+    assert likely["training_provenance"]["side_by_side"] == 6
     assert alone == ["mnist-vld-seed0"]  # its time is what is shown
     assert learnt["training_provenance"]["side_by_side"] == 1
 
@@ -172,9 +177,10 @@ def test_a_replay_has_tracks_and_likelihoods_and_says_that_it_is_semi_synthetic(
     monkeypatch.setenv("SCALOR_DATA", str(tmp_path))
     outcome = work(choose(["replay"], [], [0]), order(tmp_path, nll_samples=2))
     assert outcome.broken == []
-    ours, vrnn, vae, given = outcome.documents.values()
-    assert [one["system"] for one in (ours, vrnn, vae, given)] == ["SCALOR", "VRNN", "sequential VAE", "SCALOR"]
-    for one in (ours, vrnn, vae, given):
+    ours, vrnn, vae, small, given = outcome.documents.values()
+    everyone = (ours, vrnn, vae, small, given)
+    assert [one["system"] for one in everyone] == ["SCALOR", "VRNN", "sequential VAE", "SCALOR", "SCALOR"]
+    for one in everyone:
         assert one["semi_synthetic"] is True
         assert isinstance(one["metrics"]["nll"], float)
         assert one["asked"]["nll_samples"] == one["metrics"]["nll_samples"] == 2
@@ -386,7 +392,8 @@ def test_without_its_data_a_replay_is_left_out_or_refused(tmp_path: Path, monkey
     assert list(outcome.documents) == [shapes]
     assert [sentence.split(":")[0] for sentence in outcome.left_out] == [
         "mnist-md",
-        "grand-central-replay, vrnn-grand-central-replay, vae-grand-central-replay, grand-central-replay-still",
+        "grand-central-replay, vrnn-grand-central-replay, vae-grand-central-replay, "
+        "grand-central-replay-small-background, grand-central-replay-still",
     ]
     assert "there is no grand_central/" in outcome.left_out[1]
     with pytest.raises(InputError, match=r"put the MNIST files there.* there is no grand_central/"):
