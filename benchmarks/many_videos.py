@@ -1,6 +1,7 @@
 """`python -m benchmarks.many_videos`: many short videos with one and two workers, with processes and with Ray; faults.
 
     python -m benchmarks.many_videos speed     # throughput, whether the results are the same, a query over the store
+    python -m benchmarks.many_videos store     # what a store of many videos takes: its manifest, its index, a query
     python -m benchmarks.many_videos faults    # workers, a node and the driver killed, a damaged video, a full disk
 
 The videos are drawn: boxes that walk over a textured floor. For the throughput they are tracked in batches, and each
@@ -20,14 +21,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import plan, report
-from scalor.many.video_records import RECORDS, VIDEOS
+from scalor.many.index_page import write_index
+from scalor.many.store import STORE, TABLES, finish_store, part
+from scalor.many.video_records import RECORDS, VIDEOS, VideoOutcome
 from scalor.video import write_video
 
 RESULTS = Path(__file__).parent / "results"
@@ -114,8 +117,9 @@ def cluster(nodes: int) -> Iterator[Any]:
 
 
 QUERY = """
-    SELECT verdict, count(DISTINCT video) AS videos, count(*) AS rows, avg(mean_speed_px_per_s) AS speed
-    FROM '{store}/measures/*/*.parquet' JOIN '{store}/videos.parquet' AS facts ON facts.name = video
+    SELECT verdict, count(DISTINCT track.video) AS videos, count(*) AS tracks, avg(mean_speed_px_per_s) AS speed
+    FROM '{store}/measures/*/*.parquet' AS track
+    JOIN '{store}/videos.parquet' AS facts ON facts.name = track.video
     GROUP BY verdict
 """
 
@@ -162,6 +166,45 @@ def query(store: Path) -> dict[str, Any]:
     files = [path for path in store.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     return {"query": QUERY, "answer": found, "seconds": min(times), "store_mib": size / 2**20, "files": len(files)}
+
+
+@dataclass(frozen=True)
+class StoreRow:
+    videos: int
+    files: int
+    mib: float
+    manifest_s: float
+    """Time to write the table of videos and the manifest, which hashes every file."""
+    index_s: float
+    query_s: float
+    """The fastest of five."""
+
+
+def stores(folder: Path, frames: int, counts: Sequence[int], tracked: int = 4) -> list[StoreRow]:
+    """Measure stores of more and more videos: a few are tracked, the others are copies of them under other names."""
+    draw(folder / "videos", tracked, frames)
+    _, summary = run(command(folder / "videos", folder / "few"))
+    outcomes = [VideoOutcome(**one) for one in summary["videos"]]
+    rows = []
+    for count in counts:
+        out, every = folder / str(count), []
+        for number in range(count):
+            one = outcomes[number % tracked]
+            every.append(replace(one, name=f"copy{number:06}"))
+            for table in TABLES:
+                target = part(out, table, every[-1].name)
+                target.parent.mkdir(parents=True)
+                os.link(part(folder / "few", table, one.name), target)
+        start = time.perf_counter()
+        finish_store(out, every)
+        written = time.perf_counter()
+        write_index(out, every)
+        ended = time.perf_counter()
+        asked = query(out / STORE)
+        assert sum(videos for _, videos, *_ in asked["answer"]) == count
+        sizes = asked["files"], asked["store_mib"]
+        rows.append(StoreRow(count, *sizes, written - start, ended - written, asked["seconds"]))
+    return rows
 
 
 def children(process: int) -> list[int]:
@@ -262,7 +305,7 @@ def full_disk(folder: Path, mebibytes: int) -> Path | None:
 def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(prog="python -m benchmarks.many_videos", description=__doc__)
-    parser.add_argument("what", choices=("speed", "faults"))
+    parser.add_argument("what", choices=("speed", "store", "faults"))
     parser.add_argument("--videos", type=int, default=200)
     parser.add_argument("--frames", type=int, default=24, help="frames of a video")
     parser.add_argument("--batches", type=int, default=4, help="parts in which all ways take turns")
@@ -273,11 +316,14 @@ def main(words: Sequence[str] | None = None) -> int:
     origin = report.provenance(plan.CPU, words)
     del origin["settings"]
     origin["command"] = origin["command"].replace("benchmarks", "benchmarks.many_videos", 1)
+    rows: Sequence[Any]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if asked.what == "speed":
             rows, more = speed(folder, asked.videos, asked.frames, asked.batches)
             origin |= more
+        elif asked.what == "store":
+            rows = stores(folder, asked.frames, (200, 2_000, 10_000))
         else:
             rows = faults(folder, asked.videos, asked.frames, asked.kills, asked.seed)
     out = asked.out or RESULTS / f"cpu-many-videos-{asked.what}.json"

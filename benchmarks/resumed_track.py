@@ -1,7 +1,8 @@
 """`python -m benchmarks.resumed_track`: what kills of `scalor track` cost, and whether the bytes are the same after.
 
-A long film of walking boxes is tracked in one piece, and once more with kills (SIGKILL) at random moments, each
-followed by the same command.
+A long film of walking boxes is tracked in one piece, and once more with kills (SIGKILL) at random frames, each followed
+by the same command. A kill comes some time after the last snapshot before its frame, as long as such frames took in one
+piece.
 """
 
 import argparse
@@ -15,8 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks import plan, report, walking
+from scalor.outputs.result_folder import SEGMENTS
 from scalor.outputs.resuming import SNAPSHOT
 from scalor.replacement import PARTIAL
+from scalor.video.segments import SEGMENT
 
 RESULT = Path(__file__).parent / "results" / "cpu-resumed-track.json"
 
@@ -25,6 +28,8 @@ RESULT = Path(__file__).parent / "results" / "cpu-resumed-track.json"
 class Row:
     run: str
     """`whole`, or a number of the killed run's parts."""
+    killed_at: int | None
+    """The frame, about."""
     seconds: float
     snapshot_mib: float | None
     """Size of the snapshot that is left; None if there is none."""
@@ -38,17 +43,23 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def track(folder: Path, words: Sequence[str], limit: float | None) -> float:
-    """Run `scalor track` in a folder, kill it after a time, and return how long it ran."""
+def track(folder: Path, words: Sequence[str], snapshots: int | None = None, after: float = 0.0) -> float:
+    """Run `scalor track` in a folder, and return how long it ran.
+
+    With `snapshots`, kill it so many seconds after it has that many.
+    """
     start = time.monotonic()
     command = [sys.executable, "-m", "scalor", "track", "../film.mp4", "--out", "tracked", *words]
     running = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        code = running.wait(limit)
-        assert code == 0, f"exit code {code}"
-    except subprocess.TimeoutExpired:
-        running.kill()
-        running.wait()
+    if snapshots is None:
+        assert running.wait() == 0
+        return time.monotonic() - start
+    films = folder / "tracked" / PARTIAL / SEGMENTS
+    while running.poll() is None and len(list(films.glob("overlay-*.mp4"))) < snapshots:
+        time.sleep(0.05)
+    time.sleep(after)
+    running.kill()
+    running.wait()
     return time.monotonic() - start
 
 
@@ -59,23 +70,22 @@ def measure(folder: Path, video: Path | None, frames: int, kills: int, seed: int
         (folder / "film.mp4").symlink_to(video.resolve())
     for name in ("whole", "killed"):
         (folder / name).mkdir(exist_ok=True)
-    whole = track(folder / "whole", words, None)
+    whole = track(folder / "whole", words)
     wanted = contents(folder / "whole" / "tracked")
-    rows = [Row("whole", whole, None, len(wanted), None)]
+    rows = [Row("whole", None, whole, None, len(wanted), None)]
     chance = random.Random(seed)
-    for number in range(kills + 1):
-        # On average the kills leave time for about the whole video.
-        limit = chance.uniform(0.2, 1.8) * whole / kills if number < kills else None
-        seconds = track(folder / "killed", words, limit)
+    places = sorted(chance.sample(range(1, frames), kills))
+    for number, place in enumerate([*places, None]):
+        # The first film segment exists from the first frame on, the next one from the frame after a snapshot on.
+        before, beyond = (None, 0) if place is None else (place // SEGMENT + 1, place % SEGMENT)
+        seconds = track(folder / "killed", words, before, beyond * whole / frames)
         tracked = folder / "killed" / "tracked"
         snapshot = tracked / PARTIAL / SNAPSHOT
         size = snapshot.stat().st_size / 2**20 if snapshot.exists() else None
         done = (tracked / "report.html").exists()
         found = contents(tracked) if done else {}
         other = sum(found.get(name) != data for name, data in wanted.items()) if done else None
-        rows.append(Row(str(number), seconds, size, len(found), other))
-        if done:
-            break
+        rows.append(Row(str(number), place, seconds, size, len(found), other))
     return rows
 
 

@@ -62,13 +62,13 @@ def measure(folder: Path, frames: int, seed: int, counts: Sequence[int], jobs: i
     if not (whole / "report.html").exists():
         walking.write(folder / "film.mp4", frames, seed, truth)
         (folder / "whole").mkdir(exist_ok=True)
-        seconds = track(folder / "whole", ["--device", "cpu"], None)
+        seconds = track(folder / "whole", ["--device", "cpu"])
     rows = [row_of("in one piece", seconds, whole, truth, None)]
     for count in counts:
         place = folder / f"in {count}"
-        place.mkdir()
+        place.mkdir(exist_ok=True)
         start = time.monotonic()
-        track(place, ["--device", "cpu", "--stretches", str(count), "--jobs", str(jobs)], None)
+        track(place, ["--device", "cpu", "--stretches", str(count), "--jobs", str(jobs)])
         name = f"in {count} stretches, {jobs} at a time"
         rows.append(row_of(name, time.monotonic() - start, place / "tracked", truth, whole))
     return rows

@@ -85,6 +85,8 @@ def test_the_store_answers_the_queries_of_the_documentation(weights: Path, foota
     rows = {name: len(scalor.read_tracks(f"results/tracked/{name}/tracks.csv")) for name in ("a", "yard_a")}
     assert dict(names["rows"].fetchall()) == rows
     assert len(names["tracks"]) == sum(rows.values())
+    tracks = sum(len(set(scalor.read_tracks(f"results/tracked/{name}/tracks.csv").id)) for name in rows)
+    assert sum(row[2] for row in names["speeds"].fetchall()) == tracks
     assert set(names["tracks"].video) == {"a", "yard_a"}
     assert set(names["videos"].state) == {"done", "failed"}
     manifest = json.loads(Path("results/store/manifest.json").read_text())["files"]
