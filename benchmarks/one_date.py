@@ -4,10 +4,11 @@
     python -m benchmarks.one_date --list                        # what is left, in its order
 
 All trainings that are missing or of older presets run side by side, in the order of `ORDER`. Meanwhile other processes
-measure those that have ended, since metrics are a CPU's work. The times of a frame are not among them: they need the GPU
-for themselves (`scalor reproduce efficiency --setting md-gpu md-cpu`). When the time is up, trainings are saved to be gone on
+measure those that have ended, since metrics are a CPU's work. When the time is up, trainings are saved to be gone on
 with by the same command, and the results are packed into files of at most `LARGEST` bytes each, with the weights in
-`WEIGHTS` as far as they are there.
+`WEIGHTS` as far as they are there. The times of a frame are not among them, because they need the GPU for themselves:
+
+    scalor reproduce efficiency --setting md-gpu md-cpu --seeds 0
 """
 
 import argparse
