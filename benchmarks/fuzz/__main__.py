@@ -58,12 +58,16 @@ def child(name: str, seconds: float, seed: int, folder: Path) -> None:
 
         with atheris.instrument_imports(include=["scalor"]):
             from benchmarks.fuzz.parsers import parsers, try_one
+
+            parser = parsers()[name]
+            for data in parser.seeds:  # some modules are loaded when they are needed
+                parser.parse(data)
     else:
         from benchmarks.fuzz.parsers import parsers, try_one
 
         memory = address_space() + MOST_MIB * 2**20
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    parser = parsers()[name]
+        parser = parsers()[name]
     places: dict[str, str] = {}
     tried = 0
 
@@ -80,7 +84,7 @@ def child(name: str, seconds: float, seed: int, folder: Path) -> None:
             error = slow
         if error is not None and (place := place_of(error)) not in places:
             places[place] = keep(name, data)
-        if error is not None or tried % 500 == 0:
+        if error is not None or tried % 500 == 0 or tried & (tried - 1) == 0:
             write()
 
     if engine() == "lines":

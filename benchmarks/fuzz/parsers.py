@@ -86,10 +86,17 @@ def snapshot() -> bytes:
         return path.read_bytes()
 
 
+@cache
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    from scalor.cli.options import parser
+
+    return parser()
+
+
 def parse_words(data: bytes) -> object:
     """Parse a command line."""
     from scalor.cli.main import split_overrides
-    from scalor.cli.options import parser
 
     try:
         words = shlex.split(as_text(data))
@@ -97,7 +104,7 @@ def parse_words(data: bytes) -> object:
         return None
     plain, _ = split_overrides(words)
     try:
-        return parser().parse_known_args(plain)
+        return command_line().parse_known_args(plain)
     except SystemExit:  # --help, --version
         return None
 

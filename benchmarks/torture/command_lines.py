@@ -168,13 +168,13 @@ def case(folder: Path, given: Try) -> Finding:
     seen = " ".join(ascii(word)[1:-1] if len(word) < 60 else ascii(word[:20])[1:-1] + "..." for word in words)
     found = judge(ended)
     after = inputs(home)
+    if "\x1b[31m" in ended.out + ended.err:
+        return Finding(Outcome.WRONG, seen, "a terminal escape of an argument is printed")
     if found is not None and before != after:
         gone = sorted(path for path in before if after.get(path) != before[path])
         return Finding(Outcome.LOST, seen, f"{found[1]}; refused, but these files have changed: {gone}")
     if found is not None:
         return Finding(found[0], seen, found[1])
-    if "\x1b[31m" in ended.out + ended.err:
-        return Finding(Outcome.WRONG, seen, "a terminal escape of an argument is printed")
     return Finding(Outcome.CLEAN, seen)
 
 

@@ -14,11 +14,11 @@ from benchmarks.torture.interrupts import Point, killed_at, points
 from benchmarks.torture.kills import (
     Work,
     go_on,
-    look_at_results,
     prepare_edits,
     prepare_fit,
     prepare_tracking,
     prepare_training,
+    replace_results,
 )
 from benchmarks.torture.models import tiny_weights
 from benchmarks.torture.outcomes import Outcome, judge
@@ -43,7 +43,7 @@ class Act:
     points: list[Point]
 
 
-def replace_results(text: str, names: tuple[str, ...]) -> int:
+def write_results(text: str, names: tuple[str, ...]) -> int:
     """Replace the results in the folder `out`."""
     from scalor.replacement import replacing_together
 
@@ -95,16 +95,16 @@ def prepare_exchange(folder: Path) -> Act:
     """Results that take the place of earlier ones by an exchange of folders."""
     (folder / "home" / "out").mkdir(parents=True)
     (folder / "home" / "out" / "mine.csv").write_text("mine")
-    first = partial(replace_results, "old", ("a.txt", "b.txt", "c.txt"))
-    return act(folder, first, partial(replace_results, "new", ("a.txt", "b.txt")))
+    first = partial(write_results, "old", ("a.txt", "b.txt", "c.txt"))
+    return act(folder, first, partial(write_results, "new", ("a.txt", "b.txt")))
 
 
 def prepare_one_by_one(folder: Path) -> Act:
     """Results in a folder that holds a folder of the user, so that no exchange is possible."""
     (folder / "home" / "out" / "notes").mkdir(parents=True)
     (folder / "home" / "out" / "notes" / "mine.txt").write_text("mine")
-    first = partial(replace_results, "old", ("a.txt", "b.txt", "c.txt"))
-    return act(folder, first, partial(replace_results, "new", ("a.txt", "b.txt")), finish_replacement)
+    first = partial(write_results, "old", ("a.txt", "b.txt", "c.txt"))
+    return act(folder, first, partial(write_results, "new", ("a.txt", "b.txt")), finish_replacement)
 
 
 def prepare_save(folder: Path) -> Act:
@@ -182,16 +182,10 @@ def command_case(shared: Interrupted, given: Try) -> Finding:
     """Kill a command at one call, judge what it left, and let it run again."""
     point, work = shared.points[given.number], shared.work
     shutil.copytree(work.folder, given.home, dirs_exist_ok=True)
+    attempts = [lambda words: killed_at(point, partial(run_command, list(words)), given.home)]
     if work.words[0] in ("train", "fit"):
-        return go_on(
-            work,
-            given.home,
-            point.text,
-            [lambda words: killed_at(point, partial(run_command, list(words)), given.home)],
-        )
-    found = look_at_results(
-        work, given.home, point.text, killed_at(point, partial(run_command, work.words), given.home)
-    )
+        return go_on(work, given.home, point.text, attempts)
+    found = replace_results(work, given.home, point.text, attempts)
     if found.outcome is Outcome.CLEAN and work.words[0] == "edit":
         ended = command(["edit", "tracked", "undo"], given.home)  # the log and the results fit together
         judged = judge(ended)

@@ -200,40 +200,57 @@ def describe(data: bytes) -> dict[str, object]:
 
 
 def results_case(work: Work, given: Try) -> Finding:
-    """Kill a command that replaces results: all old ones are there, or all new ones; and it runs again."""
+    """Kill a command that replaces results: all old ones are there, or all new ones; and it runs again.
+
+    Tracking is killed up to three times, one after the other.
+    """
     shutil.copytree(work.folder, given.home, dirs_exist_ok=True)
-    seconds = given.random.uniform(0, 1.02 * work.seconds)
-    if given.random.random() < 0.5:  # near the end, where files take their places
-        seconds = given.random.uniform(0.9, 1.02) * work.seconds
-    seen = f"{work.words[0]} killed after {seconds:.3f} of {work.seconds:.3f} s"
-    return look_at_results(work, given.home, seen, killed(work.words, given.home, seconds))
+    count = given.random.randint(1, MOST_KILLS) if work.words[0] == "track" else 1
+    # half of the kills are near the end, where files take their places
+    parts = [given.random.uniform(0.9 * (given.random.random() < 0.5), 1.02) for _ in range(count)]
+    seen = f"{work.words[0]} killed after " + ", ".join(f"{part * work.seconds:.3f}" for part in parts)
+    attempts = [partial(killed, folder=given.home, seconds=part * work.seconds) for part in parts]
+    return replace_results(work, given.home, f"{seen} of {work.seconds:.3f} s", attempts)
 
 
-def look_at_results(work: Work, home: Path, seen: str, ended: Ended | None) -> Finding:
-    """Judge what a command that replaces results has left; `ended` is how it ended, None if it was killed."""
-    if ended is not None and (found := judge(ended)) is not None:
-        return Finding(found[0], seen, ended.sentence[-300:])
+def replace_results(work: Work, home: Path, seen: str, attempts: Sequence[Attempt]) -> Finding:
+    """Run a command that replaces results, until an attempt is not killed, and judge what each of them leaves."""
+    kills = 0
+    for attempt in attempts:
+        ended = attempt(work.words)
+        if ended is not None and (found := judge(ended)) is not None:
+            return Finding(found[0], seen, ended.sentence[-300:])
+        if work.words[0] == "edit":  # the log is read, and an interrupted move is finished
+            found = judge(looked := command(["edit", "tracked", "log"], home))
+            if found is not None:
+                return Finding(Outcome.LOST, seen, looked.sentence[-300:])
+        if (lost := mixed(work, home)) is not None:
+            return Finding(Outcome.LOST, seen, lost)
+        if ended is not None:
+            break
+        kills += 1
     tracked = home / "tracked"
-    if work.words[0] == "edit":  # the log is read, and an interrupted move is finished
-        found = judge(looked := command(["edit", "tracked", "log"], home))
-        if found is not None:
-            return Finding(Outcome.LOST, seen, looked.sentence[-300:])
-    try:
-        now = results(contents(tracked))
-    except (ValueError, KeyError) as error:
-        return Finding(Outcome.LOST, seen, f"old and new files are mixed: {error!r}")
-    if now not in (results(work.before), results(work.after)):
-        old = [name for name, data in now.items() if work.before.get(name) == data]
-        new = [name for name, data in now.items() if work.after.get(name) == data]
-        return Finding(Outcome.LOST, seen, f"old: {old}; new: {new}; of {sorted(now)}")
     if work.words[0] == "track":
         found = judge(again := command(work.words, home))
         if found is not None or results(contents(tracked)) != results(work.after):
-            return Finding(Outcome.WRONG, seen, f"a second run is not right: {again.sentence[-300:]}")
+            return Finding(Outcome.WRONG, seen, f"a further run is not right: {again.sentence[-300:]}")
         left = [path.name for path in (*home.iterdir(), *tracked.iterdir()) if path.name.startswith(".")]
         if left != [".scalor.json"]:
             return Finding(Outcome.WRONG, seen, f"left behind: {left}")
-    return Finding(Outcome.CLEAN, seen, kills=int(ended is None))
+    return Finding(Outcome.CLEAN, seen, kills=kills)
+
+
+def mixed(work: Work, home: Path) -> str | None:
+    """Return in words which results are neither all old nor all new, or None."""
+    try:
+        now = results(contents(home / "tracked"))
+    except (ValueError, KeyError) as error:
+        return f"old and new files are mixed: {error!r}"
+    if now in (results(work.before), results(work.after)):
+        return None
+    old = [name for name, data in now.items() if work.before.get(name) == data]
+    new = [name for name, data in now.items() if work.after.get(name) == data]
+    return f"old: {old}; new: {new}; of {sorted(now)}"
 
 
 CAMPAIGNS = (

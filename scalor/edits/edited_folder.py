@@ -57,13 +57,20 @@ class EditedFolder:
         self.folder = Path(path)
         if not (self.folder / "tracks.csv").is_file():
             raise InputError(f"{path} holds no tracks.csv: give a folder that `scalor track` wrote.")
-        log = self.folder / LOG_FILE
-        if log.is_symlink() and not log.resolve().is_relative_to(self.folder.resolve()):
-            raise InputError(f"{log} leads out of the folder: copy it there.")
+        self._check_links()
         self.about: About = read_about(self.source)
         self._check_same()
         self._check_log(read_log(self.folder / LOG_FILE, self._sha256))
         self._edited: Edited | None = None
+
+    def _check_links(self) -> None:
+        """Raise InputError if a file of the results is a link out of the folder: it would be read, or copied here."""
+        within = self.folder.resolve()
+        for place in (self.folder, self.folder / ORIGINAL):
+            files = [place / name for name in (*REMADE, *FILMS, ABOUT_FILE, LOG_FILE)]
+            for path in [place, *files, *(inner for file in files if file.is_dir() for inner in file.iterdir())]:
+                if path != self.folder and path.is_symlink() and not path.resolve().is_relative_to(within):
+                    raise InputError(f"{path} leads out of the folder: copy it there.")
 
     def _check_same(self) -> None:
         """Raise InputError if the folder was tracked again after its edits."""

@@ -1,5 +1,6 @@
 """One guard around every decoder: whatever goes wrong in it, the error is a sentence that names the file."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,9 @@ MAX_FRAME_PIXELS = 2**27
 """Largest number of pixels of a frame. An 8K video has 2**25. Sizes are checked before any memory is taken."""
 LONGEST_REASON = 120
 """Largest number of characters of a decoder's own message that is shown."""
+
+for _library in ("PIL", "tifffile"):  # otherwise Python prints what they log beside the sentence
+    logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 @contextmanager

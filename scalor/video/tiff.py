@@ -99,11 +99,17 @@ def open_stack(path: Path) -> Iterator[TiffStack | None]:
 
 def missing_pages(path: Path) -> str | None:
     """Return in words what a TIFF file lacks: a page is damaged, or pictures belong to no page. None if nothing."""
+    broken = _BrokenPages()
+    log = logging.getLogger("tifffile")
+    log.addHandler(broken)
     try:
         with TiffFile(path) as file:
-            return _missing_pages(file)
+            found = _missing_pages(file)
+            return "a tag of it is damaged" if found is None and broken.tags else found
     except Exception:  # tifffile raises nearly anything on damaged bytes
         return "its list of pages is damaged"
+    finally:
+        log.removeHandler(broken)
 
 
 def _missing_pages(file: TiffFile) -> str | None:
@@ -124,14 +130,15 @@ def _missing_pages(file: TiffFile) -> str | None:
 
 
 class _BrokenPages(logging.Handler):
-    """Note of messages about pages beyond the end of a file, which tifffile leaves out without an error."""
+    """Note of messages about pages beyond the end of a file, and unreadable tags, which tifffile leaves out."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found = False
+        self.found = self.tags = False
 
     def emit(self, record: logging.LogRecord) -> None:
         self.found = self.found or "invalid page offset" in record.getMessage()
+        self.tags = self.tags or "TiffTag.fromfile" in record.getMessage()
 
 
 def _stack_of(file: TiffFile, name: str) -> TiffStack | None:

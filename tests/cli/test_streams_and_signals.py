@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalor.cli.main import main
+
 from .conftest import Say
 
 CLOSED = """
@@ -70,3 +72,15 @@ def test_pictures_narrower_than_any_object_can_be_tracked(say: Say, tmp_path: Pa
     np.save(tmp_path / "thin.npy", np.random.default_rng(0).integers(0, 255, (4, 48, 1, 3), np.uint8))
     said = say("track", "thin.npy", "--device", "cpu")
     assert said.code == 0, said
+
+
+def test_names_with_escapes_cannot_command_the_terminal(
+    say: Say, tmp_path: Path, weights: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = tmp_path / "\x1b[31mred\u202eevil.safetensors"
+    done = say("pack", weights, "--out", name)
+    assert "\\x1b[31mred\\u202eevil" in done.out
+    assert "\x1b" not in done.out
+    assert main(["track", str(tmp_path / "\x1b[31m\nnothing")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "\\x1b[31m\\nnothing" in line

@@ -69,14 +69,17 @@ def test_a_link_out_of_the_folder_is_neither_read_nor_written_through(folder: Pa
         assert contents(outside) == {"secret.txt": SECRET.encode()}
 
 
-@pytest.mark.parametrize("name", ["tracks.csv", "counts.csv", "results.json", "masks.json", "report_viewer"])
-def test_results_that_are_links_are_not_changed_where_they_lead(folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["tracks.csv", "counts.csv", "results.json", "masks.json", "report_viewer", "report_viewer/video.mp4"]
+)
+def test_results_that_are_links_out_of_the_folder_are_refused(folder: Path, name: str) -> None:
     outside = folder.parent / "outside"
-    (folder / name).rename(outside / name)
-    os.symlink(outside / name, folder / name)
-    before = contents(outside)
-    use(folder)
-    assert contents(outside) == before
+    kept = outside / Path(name).name
+    (folder / name).rename(kept)
+    os.symlink(kept, folder / name)
+    before = contents(outside), sorted(contents(folder))
+    assert "leads out of the folder: copy it there" in use(folder)
+    assert (contents(outside), sorted(contents(folder))) == before
 
 
 @pytest.mark.parametrize(

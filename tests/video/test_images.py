@@ -1,5 +1,6 @@
 """Images of every mode and depth as frames: folders of them, and stacks of pages."""
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +228,14 @@ def test_a_name_does_not_decide_the_format(tmp_path: Path) -> None:
     save_png(tmp_path / "b.png", np.dstack([GREY] * 3))
     (tmp_path / "b.png").rename(tmp_path / "b.tif")
     assert np.array_equal(pictures(tmp_path / "b.tif")[0, ..., 0], GREY)
+
+
+def test_what_libraries_log_about_a_damaged_tag_is_told_and_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = save_stack(tmp_path / "a.tif", np.stack([GREY, GREY]), "tiff_lzw")
+    assert open_video(path).lacking is None
+    path.write_bytes(path.read_bytes().replace(b"\x03\x01\x03\x00", b"\x03\x01\x03\x7f"))
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest has its own; then Python prints to stderr
+    assert open_video(path).lacking == "a tag of it is damaged"
+    assert capsys.readouterr().err == ""
