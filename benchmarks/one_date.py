@@ -6,7 +6,9 @@
 All trainings that are missing or of older presets run side by side, in the order of `ORDER`. Meanwhile other processes
 measure those that have ended, since metrics are a CPU's work. When the time is up, trainings are saved to be gone on
 with by the same command, and the results are packed into files of at most `LARGEST` bytes each, with the weights in
-`WEIGHTS` as far as they are there.
+`WEIGHTS` as far as they are there. The times of a frame are not among them, because they need the GPU for themselves:
+
+    scalor reproduce efficiency --setting md-gpu md-cpu --seeds 0
 """
 
 import argparse
@@ -57,7 +59,6 @@ ORDER: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]], ...] = (
     (("ablation",), ABLATION_REMEDIES, (0,)),
     (("generalisation",), ("shapes-crowd", "mnist-unseen", "shapes-dense-discovery", "mnist-occlusion"), (0,)),
     (("replay",), (SMALL_BACKGROUND, STILL), (0,)),
-    (("efficiency",), ("shapes-md-gpu", "shapes-md-cpu"), (0,)),
 )
 """Tables, settings and seeds, what matters most first."""
 WEIGHTS = (*FIRST, REPLAY, "balls-interaction", "balls-two-layer")

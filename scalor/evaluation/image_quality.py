@@ -28,19 +28,19 @@ def ssim(predicted: Float[Tensor, "*shape C H W"], true: Float[Tensor, "*shape C
     Windows lie within the frame, so frames must have at least `WINDOW` rows and columns.
     """
     shape, size = true.shape[:-3], true.shape[-2:]
-    one, other = (frames.float().reshape(-1, 1, *size) for frames in (predicted, true))
+    one, other = (frames.double().reshape(-1, 1, *size) for frames in (predicted, true))  # variances are differences
     mean_one, mean_other = blur(one), blur(other)
     variance_one = blur(one * one) - mean_one**2
     variance_other = blur(other * other) - mean_other**2
     covariance = blur(one * other) - mean_one * mean_other
     light = (2 * mean_one * mean_other + LUMINANCE) / (mean_one**2 + mean_other**2 + LUMINANCE)
     structure = (2 * covariance + CONTRAST) / (variance_one + variance_other + CONTRAST)
-    return (light * structure).mean((-3, -2, -1)).view(*shape, -1).mean(-1)
+    return (light * structure).mean((-3, -2, -1)).view(*shape, -1).mean(-1).float()
 
 
 def blur(frames: Float[Tensor, "N 1 H W"]) -> Float[Tensor, "N 1 h w"]:
     """Return the Gaussian mean of each window that lies within the frame."""
     steps = torch.arange(WINDOW, device=frames.device) - WINDOW // 2
-    weights = torch.exp(-(steps**2) / (2 * SPREAD**2))
+    weights = torch.exp(-(steps.to(frames.dtype) ** 2) / (2 * SPREAD**2))
     weights = weights / weights.sum()
     return conv2d(conv2d(frames, weights.view(1, 1, -1, 1)), weights.view(1, 1, 1, -1))

@@ -5,13 +5,14 @@ so the trainings find there what these processes have compiled.
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from tqdm import tqdm
@@ -21,7 +22,7 @@ from scalor.config import Config, SceneConfig, TrainConfig
 from scalor.systems import config_from_dict
 
 COMPILE_TIMEOUT_S = 360
-"""Seconds to wait for compilation, which normally takes less. After them the training begins and compiles by itself."""
+"""Seconds to wait for a compilation, which normally takes less. Then the training begins and compiles by itself."""
 
 
 @contextmanager
@@ -34,27 +35,50 @@ def warming(
     configs are compiled, nothing is done: a single training can just as well compile by itself.
     """
     texts = [json.dumps(short(config).to_dict()) if is_compiled(config) else None for config in configs]
-    different = {text for text in texts if text}
+    different = list(dict.fromkeys(text for text in texts if text))
     if device.type != "cuda" or len(different) < 2:
         yield lambda place: True
         return
     if not quiet:
         tqdm.write(f"compiling for {len(different)} trainings, side by side", file=sys.stderr)
-    latest = time.monotonic() + COMPILE_TIMEOUT_S
-    running: dict[str, subprocess.Popen[str]] = {}
+    running: dict[str, Compiling] = {}
+
+    def start() -> None:
+        """Start processes in the order of the configs, a few at a time, so that the first ones are done first."""
+        for text in different:
+            if sum(not one.over() for one in running.values()) >= compilers():
+                return
+            if text not in running:
+                running[text] = Compiling(compile_apart(text, device), time.monotonic() + COMPILE_TIMEOUT_S)
 
     def warm(place: int) -> bool:
+        start()
         text = texts[place]
-        return text is None or running[text].poll() is not None or time.monotonic() > latest
+        return text is None or (text in running and running[text].over())
 
     try:
-        for text in different:
-            running[text] = compile_apart(text, device)
+        start()
         yield warm
     finally:
-        for process in running.values():
-            process.kill()
-            process.wait()
+        for one in running.values():
+            one.process.kill()
+            one.process.wait()
+
+
+def compilers() -> int:
+    """Return the number of processes that compile at the same time; each uses several threads."""
+    return max(4, (os.cpu_count() or 1) // 2)
+
+
+class Compiling(NamedTuple):
+    """A process that compiles, and the time at which it is waited for no longer."""
+
+    process: "subprocess.Popen[str]"
+    latest: float
+
+    def over(self) -> bool:
+        """Return whether it has ended or has had its time."""
+        return self.process.poll() is not None or time.monotonic() > self.latest
 
 
 def wait_until_compiled(configs: Sequence[Config[Any]], device: torch.device) -> None:

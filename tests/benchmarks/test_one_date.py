@@ -25,7 +25,8 @@ def test_everything_that_the_page_marks_is_wanted() -> None:
     known = {(document["table"], document["setting"]) for document in documents}
     missing = {(table, name) for table, settings in TABLES.items() for name in settings} - known
     changed = {(document["table"], document["setting"]) for document in documents if changed_since(document)}
-    assert missing | changed <= named
+    alone = {(table, name) for table, name in changed if table == "efficiency"}  # timed with nothing beside it
+    assert (missing | changed) - alone <= named
 
 
 def test_what_is_there_is_not_wanted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

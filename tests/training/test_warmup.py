@@ -1,7 +1,9 @@
 """Compiling beforehand: for whom it is done, and that what is compiled is what will be asked for."""
 
+import json
 import subprocess
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -44,9 +46,35 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_presets_with_one_model_are_compiled_once(started: list[str]) -> None:
-    names = ("shapes-md", "mnist-md", "shapes-hd", "shapes-length")
+    names = ("shapes-md", "shapes-length", "shapes-hd", "shapes-md")
     with warmup.warming([get_preset(name) for name in names], GPU, quiet=True):
         assert len(started) == 2
+
+
+def test_a_few_compile_at_a_time_in_the_order_of_the_trainings(
+    started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("shapes-hd", "shapes-md", "shapes-vhd", "mnist-md")
+    texts = [json.dumps(warmup.short(get_preset(name)).to_dict()) for name in names]
+    processes: list[Any] = []
+    begin = warmup.compile_apart
+
+    def noted(text: str, device: torch.device) -> Any:
+        processes.append(begin(text, device))
+        return processes[-1]
+
+    monkeypatch.setattr(warmup, "compile_apart", noted)
+    monkeypatch.setattr(warmup, "compilers", lambda: 2)
+    with warmup.warming([get_preset(name) for name in names], GPU, quiet=True) as warm:
+        assert started == texts[:2]
+        assert not any(map(warm, range(4)))
+        processes[1].busy = False
+        assert [warm(place) for place in range(4)] == [False, True, False, False]
+        assert started == texts[:3]
+        monkeypatch.setattr(warmup, "COMPILE_TIMEOUT_S", -1.0)  # what is started from now on has no time at all
+        processes[0].busy = False
+        assert [warm(place) for place in range(4)] == [True, True, False, True]
+    assert started == texts
 
 
 def test_what_is_not_compiled_yet_waits_and_other_systems_do_not(started: list[str]) -> None:

@@ -60,6 +60,18 @@ def served(folder: Path) -> Iterator[Served]:
         running.process.wait()
 
 
+@pytest.fixture(scope="module")
+def only_looked_at(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A running `scalor view` for tests that edit nothing. At the end, no file has changed."""
+    folder = tmp_path_factory.mktemp("looked_at") / "tracked"
+    shutil.copytree(made, folder)
+    before = contents(folder)
+    running = Served(folder)
+    yield running
+    assert running.stop() == 0
+    assert contents(folder) == before
+
+
 def choose(screen: Screen, number: int, more: bool = False) -> None:
     """Click on the object in the picture."""
     place = screen.page.locator(".picture").bounding_box()
@@ -139,15 +151,6 @@ def test_a_session_of_edits(served: Served, folder: Path, screen: Screen) -> Non
     assert same == {"results.json", "report_viewer/video.mp4", "overlay.mp4", "labels.mp4"}
 
 
-def test_looking_changes_no_file(served: Served, folder: Path, screen: Screen) -> None:
-    before = contents(folder)
-    screen.open(served.address)
-    screen.seek(60)
-    edit(screen, "crossing", "none")
-    assert served.stop() == 0
-    assert contents(folder) == before
-
-
 def test_a_name_is_text_whatever_it_holds(served: Served, folder: Path, screen: Screen) -> None:
     screen.open(served.address)
     screen.page.locator(".body .row").first.click()
@@ -180,8 +183,9 @@ def test_a_missing_box_is_drawn(served: Served, folder: Path, screen: Screen) ->
     assert [frame for frame, number, _ in boxes_in_csv(folder) if number == 6] == [7]
 
 
-def test_the_next_doubtful_place_is_gone_to(served: Served, screen: Screen) -> None:
-    screen.open(served.address)
+def test_the_next_doubtful_place_is_gone_to(only_looked_at: Served, screen: Screen) -> None:
+    screen.open(only_looked_at.address)
+    edit(screen, "crossing", "none")
     places = screen.page.evaluate("scalor.page.store.load('doubts')")
     assert len({place["frame"] for place in places}) < len(places)  # some are in the same frame
     for place in places:
@@ -210,31 +214,25 @@ def test_the_next_crossing_is_gone_to_with_both_objects_chosen(served: Served, s
     assert screen.drawn()[2] == pytest.approx(box, abs=0.01)
 
 
-def test_an_impossible_edit_is_said(served: Served, folder: Path, screen: Screen) -> None:
-    before = contents(folder)
-    screen.open(served.address)
+def test_an_impossible_edit_is_said(only_looked_at: Served, screen: Screen) -> None:
+    screen.open(only_looked_at.address)
     choose(screen, 1)
     choose(screen, 2, more=True)
     edit(screen, "merge", "both have a box in")
     assert screen.page.locator("[data-edit=undo]").is_disabled()
     screen.wrong = [text for text in screen.wrong if "400" not in text]  # Chromium tells of the answer's status
-    assert served.stop() == 0
-    assert contents(folder) == before
 
 
-def test_a_page_of_another_origin_reads_and_changes_nothing(served: Served, folder: Path, browser: object) -> None:
-    before = contents(folder)
+def test_a_page_of_another_origin_reads_and_changes_nothing(only_looked_at: Served, browser: object) -> None:
     page = browser.new_page()  # type: ignore[attr-defined]
     page.goto("data:text/html,<p>another page</p>")
     ask = "(address) => fetch(address + 'data/index').then(() => 'read', () => 'refused')"
-    assert page.evaluate(ask, served.address) == "refused"
+    assert page.evaluate(ask, only_looked_at.address) == "refused"
     send = (
         "(address) => fetch(address + 'edit', {method: 'POST', mode: 'no-cors', body: '{\"op\":\"delete\",\"id\":1}'})"
     )
-    page.evaluate(f"(address) => ({send})(address).catch(() => null)", served.address)
+    page.evaluate(f"(address) => ({send})(address).catch(() => null)", only_looked_at.address)
     page.close()
-    assert served.stop() == 0
-    assert contents(folder) == before
 
 
 def test_a_line_a_zone_and_a_known_length_are_drawn(served: Served, folder: Path, screen: Screen) -> None:
