@@ -189,9 +189,8 @@ class Rejoining:
 
     def __call__(self, tracker: Streaming, view: VideoView, masks: bool, raw: bool) -> "JoinedSteps":
         """Return the steps of the whole video."""
-        parts: list[StretchTracks] = [
-            read_snapshot(path, [StretchTracks, Tracks]) for path in sorted(self.folder.glob("*.stretch"))
-        ]
+        paths = [self.folder / f"{number:04}.stretch" for number in range(len(self.seams) + 1)]
+        parts: list[StretchTracks] = [read_snapshot(path, [StretchTracks, Tracks]) for path in paths]
         return JoinedSteps(
             tracker, view, parts, join_stretches([part.tracks for part in parts], self.seams), self.seams
         )

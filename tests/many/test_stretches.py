@@ -1,5 +1,6 @@
 """One long video in several stretches: the same kind of folder, and nearly the same tracks, as in one piece."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def test_what_is_complete_is_kept_when_a_run_is_stopped(
     assert "Repeat the command to resume." in stopped.err
     assert len(tracked) == 2
     assert len(list(Path("parts", FOLDER).glob("*.stretch"))) == 2
+    shutil.copy(f"parts/{FOLDER}/0001.stretch", f"parts/{FOLDER}/0002.stretch")  # of a run with more stretches
     assert say(*words).code == 0
     assert len(tracked) == 2
     assert not Path("parts", FOLDER).exists()
