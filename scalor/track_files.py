@@ -195,7 +195,7 @@ def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int)
     table = np.zeros((len(lines), columns))
     for row, (line, words) in zip(table, lines, strict=True):
         try:
-            row[:] = [float(word) for word in words[:columns]]
+            row[:] = np.fromiter(map(float, words), float, columns)
         except ValueError as error:
             raise InputError(
                 f"{path}, line {line} is {','.join(words)!r}: it needs {columns} numbers, separated by commas "

@@ -146,6 +146,7 @@ def test_a_frame_told_by_hand_is_the_frame_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("5\n", "PATH, line 1 is '5': it needs 7 numbers"),
         ("1,2,3\n", "PATH, line 1 is '1,2,3': it needs 7 numbers"),
         ("1,1,0,0,5,5,1\n\n2,1,0,0,five,5,1\n", "PATH, line 3 is '2,1,0,0,five,5,1': it needs 7 numbers"),
         ("1,1,0,0,5,nan,1\n", "PATH, line 1 is '1,1,0,0,5,nan,1': all numbers must be finite."),
