@@ -267,6 +267,8 @@ def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> lis
     document = json.loads(process.communicate()[0])
     name = f"{killed} workers and the driver killed, {lost} records lost"
     rows.append(row_of(name, time.monotonic() - start, document, out, first))
+    seconds, summary = run(command(folder / "videos", out, "--jobs", "2"))
+    rows.append(row_of("the same command again", seconds, summary, out, first))
 
     out = folder / "node"
     with cluster(2) as made:
