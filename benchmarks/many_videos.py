@@ -105,7 +105,7 @@ def row_of(name: str, seconds: float, summary: dict[str, Any], out: Path, first:
 @contextmanager
 def cluster(nodes: int) -> Iterator[Any]:
     """Start a Ray cluster of nodes with one core each on this machine."""
-    os.environ["RAY_worker_niceness"] = "0"  # by default Ray's workers give way to all other programs
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - by default its workers give way to all other programs
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
