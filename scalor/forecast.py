@@ -4,6 +4,7 @@
 >>> future.frames.shape, future.tracks
 """
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ SHOWN = 5
 """Largest number of observed frames in the strip, and of generated frames."""
 ENLARGED = 200
 """Approximate longer side of a frame in the strip, pixels."""
+MOST_AHEAD, MOST_BYTES = 10_000, 1 << 32
+"""Largest number of generated frames, and their largest size."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ def predict(
             f"weights is {choice.name!r}: a classical tracker generates nothing; give weights of a SCALOR."
         )
     opened = open_video(video, Selection(region, start, end, choice.stride if stride is None else stride), fps)
-    horizon = max(1, round(seconds * opened.fps / opened.selection.stride))
+    horizon = frames_ahead(opened, seconds)
     seen, truth = split_frames(opened, at, observe, horizon)
     view = look_at(opened)
     if view.camera is not None and view.camera.moves:
@@ -212,6 +215,14 @@ def predict(
     if truth:
         facts["background"] = "estimated from the whole video, frames after the observed ones included"
     return in_video_pixels(PredictionParts(opened, lens, seen, truth, rollout, facts))
+
+
+def frames_ahead(video: Video, seconds: float) -> int:
+    """Return the number of frames of a time ahead. Raise InputError if they do not fit into memory."""
+    rate = video.fps / video.selection.stride
+    most = min(MOST_AHEAD, MOST_BYTES // (3 * math.prod(video.full_size))) / rate
+    require(seconds <= most, "seconds", seconds, f"give at most {most:.6g}, for all frames are held in memory")
+    return max(1, round(seconds * rate))
 
 
 def in_video_pixels(parts: PredictionParts) -> Prediction:

@@ -79,8 +79,8 @@ SLOW = {
     "reproduce": ["--clips", "1"],
 }
 """Words that make a command short, unless the case overrides them."""
-SKIPPED = ("demo", "reproduce", "view")
-"""Commands that take long whatever they are told, or that serve until they are stopped."""
+SKIPPED = ("demo", "reproduce", "view", "ray")
+"""Commands that take long whatever they are told, or that serve until they are stopped; an engine that does so."""
 
 
 def prepare(folder: Path) -> Path:
@@ -111,7 +111,7 @@ def value(action: argparse.Action, random: Random) -> str:
     kind = random.random()
     if kind < 0.5:
         if action.choices:
-            return str(random.choice(list(action.choices)))
+            return str(random.choice([choice for choice in action.choices if choice not in SKIPPED]))
         return GOOD.get(action.dest, str(random.choice((1, 2, 5))))
     return random.choice(NUMBERS if kind < 0.75 else WORDS)
 

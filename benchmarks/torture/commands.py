@@ -57,7 +57,8 @@ def load_libraries() -> None:
 
         forked(write_inputs, folder, LIMIT_S, {})
         for words in (
-            ["track", "a.mp4", "--weights", "tiny.safetensors", "--out", "tracked", "--masks"],
+            ["track", "a.mp4", "--weights", "tiny.safetensors", "--out", "masks", "--masks"],
+            ["track", "a.mp4", "--weights", "classical-colour", "--object-size", "10x10", "--out", "tracked"],
             ["edit", "tracked", "delete", "1"],
             ["predict", "a.mp4", "--weights", "tiny.safetensors", "--out", "predicted"],
             ["fit", "a.mp4", "--scratch", "--steps", "1", "--object-size", "9x9", "--device", "cpu", "--out", "fit"],

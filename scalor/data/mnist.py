@@ -6,12 +6,16 @@ is s pixels long; its alpha is the picture's intensity.
 
 import gzip
 import hashlib
+import io
 import math
 import os
 import tempfile
 import urllib.request
+import zlib
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
@@ -31,6 +35,8 @@ SHA256 = {
 }
 PREFIX = {"train": "train", "test": "t10k"}
 PICK = 0xD161
+MOST_BYTES = 1 << 26
+"""Largest number of bytes of a file, unpacked; the largest of MNIST has 47 million."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,9 @@ def read_idx(folder: Path, name: str) -> "np.ndarray[tuple[int, ...], np.dtype[n
     if path is None:
         raise InputError(f"{folder} has neither {name}.gz nor {name}: put the MNIST files there.")
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, OSError) as error:
+        with open(path, "rb") as file:
+            data = _unpacked(file) if path.suffix == ".gz" else file.read(MOST_BYTES + 1)
+    except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path} cannot be unpacked ({error}): download it again.") from error
     # The magic number is two zeros, 8 for bytes, and the number of dimensions.
     dimensions = int(name.split("-idx")[1][0])
@@ -103,6 +110,15 @@ def read_idx(folder: Path, name: str) -> "np.ndarray[tuple[int, ...], np.dtype[n
     return np.frombuffer(bytearray(data), np.uint8, offset=start).reshape(shape)
 
 
+def _unpacked(file: IO[bytes]) -> bytes:
+    """Return what a gzipped file holds; raise OSError if that is more than any file of MNIST holds."""
+    with gzip.GzipFile(fileobj=file) as unpacked:
+        data = unpacked.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(f"it holds more than {MOST_BYTES:,} bytes")
+    return data
+
+
 def _find(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / f"{name}.gz", folder / name) if path.is_file()), None)
 
@@ -112,9 +128,9 @@ def _download(folder: Path, name: str) -> None:
     address = f"{MIRROR}{name}.gz"
     try:
         with urllib.request.urlopen(address, timeout=60) as answer:
-            packed = answer.read()
-        content = gzip.decompress(packed)
-    except (EOFError, OSError) as error:
+            packed = answer.read(MOST_BYTES)
+        content = _unpacked(io.BytesIO(packed))
+    except (EOFError, OSError, zlib.error, HTTPException) as error:
         raise InputError(
             f"{address} cannot be downloaded ({error}): put the MNIST files into a folder and set SCALOR_MNIST to it."
         ) from error

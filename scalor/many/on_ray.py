@@ -28,6 +28,9 @@ def connect(address: str | None) -> Any:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError) as error:
             raise InputError(f"address is {address!r}: no Ray cluster answers there ({error}).") from error
+        except Exception as error:  # Ray raises exceptions of no further type where its servers do not start
+            reason = str(error).partition(". ")[0]
+            raise InputError(f"engine is 'ray', which does not start ({reason}): use --engine local.") from error
     return ray
 
 

@@ -58,6 +58,9 @@ def test_by_default_the_future_begins_where_the_video_ends(say: Say, weights: Pa
         (["--weights", "nowhere"], "weights 'nowhere'"),
         (["--seconds", "nan"], "'nan' must be a number of seconds above 0"),
         (["--seconds", "inf"], "'inf' must be a number of seconds above 0"),
+        (["--seconds", "1e5"], "seconds is 100000.0: give at most"),
+        (["--seconds", "99999999999999999999"], "for all frames are held in memory"),
+        (["--seconds", "1e308"], "for all frames are held in memory"),
         (["--seconds", "-1"], "'-1' must be a number of seconds above 0"),
     ],
 )

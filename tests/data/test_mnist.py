@@ -4,7 +4,10 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import urllib.request
+import zlib
+from http.client import IncompleteRead
 from pathlib import Path
 
 import pytest
@@ -74,10 +77,12 @@ def test_the_environment_names_the_folder(folder: Path, monkeypatch: pytest.Monk
         (gzip.compress(idx(torch.arange(6))), "starts with 00000801, not with 00000803"),
         (gzip.compress(idx(strokes())[:-5]), "has 4715 bytes, but its header promises 4720"),
         (gzip.compress(idx(strokes()))[:-20], "cannot be unpacked"),
+        (gzip.compress(idx(strokes()))[:40] + b"rubbish" * 9, "cannot be unpacked"),
+        (gzip.compress(bytes(mnist.MOST_BYTES + 1)), "more than 67,108,864 bytes"),
         (b"no gzip at all", "cannot be unpacked"),
         (gzip.compress(idx(strokes()[:, :20])), r"images of shape \(6, 20, 28\)"),
     ],
-    ids=["missing", "magic", "short", "cut off", "not gzip", "wrong size"],
+    ids=["missing", "magic", "short", "cut off", "rubbish", "a bomb", "not gzip", "wrong size"],
 )
 def test_a_bad_file_is_refused_with_a_sentence(folder: Path, content: bytes | None, sentence: str) -> None:
     path = folder / "train-images-idx3-ubyte.gz"
@@ -110,12 +115,13 @@ def test_absent_files_are_downloaded_checked_and_kept(folder: Path, monkeypatch:
     assert len(load_digits("train").images) == 6
 
 
-def test_a_download_that_fails_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OSError("no route to host"), IncompleteRead(b"half"), zlib.error("no route")])
+def test_a_download_that_fails_says_what_to_do(error: Exception, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(address: str, timeout: float) -> io.BytesIO:
-        raise OSError("no route to host")
+        raise error
 
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    with pytest.raises(InputError, match=r"cannot be downloaded \(no route to host\): .* set SCALOR_MNIST"):
+    with pytest.raises(InputError, match=rf"cannot be downloaded \({re.escape(str(error))}\): .* set SCALOR_MNIST"):
         load_digits("train")
 
 
