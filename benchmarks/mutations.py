@@ -286,7 +286,7 @@ MUTATIONS = (
         "video/test_containers.py video",
     ),
     Mutation("video/sources.py", "seconds >= self.end", "seconds > 1 + self.end", "video/test_sources.py video"),
-    Mutation("cli/main.py", '{error}", file=sys.stderr)', '{error}")', "cli/test_refusals.py"),
+    Mutation("cli/main.py", '{one_line(error)}", file=sys.stderr)', '{one_line(error)}")', "cli/test_refusals.py"),
     Mutation("__init__.py", '    "track",\n    "track_to_folder",\n]', "]", "test_api.py"),
     # More of every package.
     Mutation("camera/align.py", "MIN_SHARE_OF_FOUND = 0.4", "MIN_SHARE_OF_FOUND = 0.0", "camera"),
@@ -456,8 +456,8 @@ MUTATIONS = (
     Mutation("settings.py", "math.isfinite(value) and", "True and", "test_settings.py"),
     Mutation(
         "cli/main.py",
-        'print(f"scalor: {error}", file=sys.stderr)\n        return 2',
-        'print(f"scalor: {error}", file=sys.stderr)\n        return 1',
+        'print(f"scalor: {one_line(error)}", file=sys.stderr)\n        return 2',
+        'print(f"scalor: {one_line(error)}", file=sys.stderr)\n        return 1',
         "cli/test_refusals.py",
     ),
     Mutation("cli/overrides.py", "dataclasses.replace(config, test=other.test)", "config", "cli/test_commands.py cli"),

@@ -27,6 +27,7 @@ LICENCES = {
     "tensorboard": "Apache",
     "trackpy": "BSD",
     "pandas": "BSD",
+    "pyarrow": "Apache",
     "matplotlib": "Python Software Foundation",
     "starlette": "BSD",
     "uvicorn": "BSD",
@@ -42,6 +43,7 @@ OPENS = {
     "tifffile": "TIFF stacks",
     "numpy": ".npy, .npz",
     "safetensors": "checkpoints",
+    "pyarrow": "lists of videos (.parquet)",
     "starlette": "requests of the browser",
     "uvicorn": "requests of the browser",
 }
@@ -52,6 +54,7 @@ FIXED = {
     "pillow": ("12.1.1", "CVE-2026-25990 (PSD, which is not opened)"),
     "opencv-python-headless": ("4.8.1.78", "CVE-2023-4863"),
     "starlette": ("1.3.1", "CVE-2025-62727, CVE-2026-48710, CVE-2026-54282"),
+    "pyarrow": ("14.0.1", "CVE-2023-47248"),
     "ray": ("2.54.0", "CVE-2025-62593, CVE-2026-27482"),
 }
 """First version without a published problem, and the problem."""

@@ -1,5 +1,6 @@
 """One thread per test process, and the shapes that the package promises are checked as tests run."""
 
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ if find_spec("beartype") is not None and not torch.cuda.is_available():
 
     check_shapes(CHECKED)
 torch.set_num_threads(1)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup had ignored, so that tests may send it
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,23 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
                 "track every so many frames (default: as the model was fitted)",
             ],
         ),
-        ("fit", ["(default: runs/VIDEO)", "universal weights (default: 10)", "(default: measured)", "--scale SCALE"]),
+        (
+            "fit",
+            [
+                (
+                    "fit",
+                    [
+                        "(default: runs/VIDEO; with --each: runs)",
+                        "weights (default: 10)",
+                        "(default: measured)",
+                        "--scale SCALE",
+                    ],
+                ),
+                "universal weights (default: 10)",
+                "(default: measured)",
+                "--scale SCALE",
+            ],
+        ),
         ("score", ["tracks.csv of `scalor track`", "--frames FIRST-LAST", "as far as the truth goes"]),
         ("pack", ["a quarter of the size", ".safetensors file to write"]),
         (

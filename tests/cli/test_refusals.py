@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -343,10 +344,10 @@ def test_a_folder_that_may_not_be_written(
 ) -> None:
     """As it is for anyone but the superuser, whom no permission stops."""
 
-    def forbidden(path: Path, *_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    def forbidden(dir: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(dir))
 
-    monkeypatch.setattr(Path, "touch", forbidden)
+    monkeypatch.setattr(tempfile, "TemporaryFile", forbidden)
     words = ["track", videos["npy"], "--weights", "run", "--out", "run"]
     refused((words, ["folder run cannot be written (Permission denied)", "choose another with --out"]))
 

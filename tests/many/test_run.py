@@ -116,7 +116,7 @@ def test_ray_gives_the_same_as_processes(weights: Path, footage: Path) -> None:
     ray = pytest.importorskip("ray")
     jobs = find_jobs([str(footage)], {"weights": str(weights)})
     try:
-        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         summary = track_many(jobs, "by ray", engine="ray", quiet=True)
     finally:
         ray.shutdown()
