@@ -78,7 +78,7 @@ def test_the_python_of_the_pages_runs(workshop: Path) -> None:
         names: dict[str, Any] = {"frames": frames, "camera": iter(frames[:2])}
         exec(code, names)
         assert (workshop / "tracks.csv").exists()
-    assert names["dream"].frames.shape[1] == 20
+    assert names["drawn"].frames.shape[1] == 20
 
 
 def test_the_readme_fits_on_a_screen() -> None:

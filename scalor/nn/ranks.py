@@ -86,5 +86,6 @@ def average_gradients(parameters: Iterable[nn.Parameter], numbers: Float[Tensor,
     *gradients, has, numbers = vector.split([*(one.numel() for one in weights), len(weights), len(numbers)])
     present = [one.grad is not None for one in weights] if numbers.is_cuda else (has > 0).tolist()
     for one, gradient, some in zip(weights, gradients, present, strict=True):
-        one.grad = gradient.view_as(one).clone() if some else None
+        # A fused Adam reads weights and gradients in the order of memory, which differs between layouts.
+        one.grad = torch.empty_like(one).copy_(gradient.view_as(one)) if some else None
     return numbers

@@ -39,7 +39,7 @@ def config_of() -> Config:
 
 
 def learn(out: Path) -> None:
-    """Take some steps, each from the same weights, and write the gradients and the metrics of each."""
+    """Take some steps, each from the same weights; write metrics, gradients and the optimiser's averages of each."""
     config = config_of()
     torch.manual_seed(0)
     model = build(config.model)
@@ -49,7 +49,8 @@ def learn(out: Path) -> None:
     for number in range(STEPS):
         metrics = step(number, anneals(config.train, number)).clone()
         gradients = {name: None if p.grad is None else p.grad.clone() for name, p in model.named_parameters()}
-        seen.append((metrics, gradients))
+        averages = {name: step.optimizer.state[p]["exp_avg"].clone() for name, p in model.named_parameters()}
+        seen.append((metrics, gradients, averages))
         # Adam turns gradients that are nearly zero into whole steps, so later weights differ by more than rounding.
         model.load_state_dict(start)
     torch.save(seen, out / f"rank{ranks.rank()}.pt")
@@ -111,7 +112,7 @@ def test_two_ranks_have_the_gradients_of_one_process(pair: Path, tmp_path: Path)
     learn(tmp_path)
     alone = torch.load(tmp_path / "rank0.pt", weights_only=False)
     both = [torch.load(pair / f"rank{rank}.pt", weights_only=False) for rank in range(2)]
-    for (metrics, gradients), first, second in zip(alone, *both, strict=True):
+    for (metrics, gradients, averages), first, second in zip(alone, *both, strict=True):
         torch.testing.assert_close(first[0], metrics, rtol=1e-4, atol=1e-5)
         assert torch.equal(first[0], second[0])
         assert sum(gradient is not None for gradient in gradients.values()) > 50
@@ -122,6 +123,8 @@ def test_two_ranks_have_the_gradients_of_one_process(pair: Path, tmp_path: Path)
             if gradient is not None:
                 torch.testing.assert_close(first[1][name], gradient, rtol=0, atol=1e-5 * largest, msg=name)
                 assert torch.equal(first[1][name], second[1][name])
+                # What the optimiser read from them.
+                torch.testing.assert_close(first[2][name], averages[name], rtol=0, atol=1e-5 * largest, msg=name)
 
 
 def test_a_training_goes_on_with_another_number_of_ranks(
