@@ -72,15 +72,7 @@ def test_the_front_page_names_every_command(capsys: pytest.CaptureFixture[str]) 
         (
             "fit",
             [
-                (
-                    "fit",
-                    [
-                        "(default: runs/VIDEO; with --each: runs)",
-                        "weights (default: 10)",
-                        "(default: measured)",
-                        "--scale SCALE",
-                    ],
-                ),
+                "(default: runs/VIDEO; with --each: runs)",
                 "universal weights (default: 10)",
                 "(default: measured)",
                 "--scale SCALE",
