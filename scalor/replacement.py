@@ -18,11 +18,11 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from scalor.errors import InputError
-from scalor.files import folder_lock, stop_signals
+from scalor.files import FolderBusy, folder_lock, stop_signals
 
 MANIFEST = ".scalor.json"
 PARTIAL = ".partial"
@@ -176,6 +176,14 @@ def finish_replacement(folder: Path) -> None:
             remove(folder / name)
         os.replace(complete / name, folder / name)
     shutil.rmtree(complete)
+
+
+def settle(folder: Path) -> None:
+    """Finish the move of a run that was killed, before the results in a folder are read; no other run is disturbed."""
+    if not (folder / COMPLETE / MANIFEST).exists():
+        return
+    with suppress(FolderBusy, OSError), folder_lock(folder):
+        finish_replacement(folder)
 
 
 def remove(path: Path) -> None:

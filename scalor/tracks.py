@@ -15,6 +15,7 @@ from scalor import track_files
 from scalor.config import FPS
 from scalor.errors import InputError, shown
 from scalor.files import open_folder, replacing
+from scalor.replacement import settle
 from scalor.track_files import CLIP, NAPARI_COLUMNS, Columns
 
 if TYPE_CHECKING:
@@ -372,6 +373,7 @@ def table_in(path: str | Path) -> Path:
     """Return the table in a result folder: parquet, which is more precise, or CSV. A file is returned as it is."""
     if not Path(path).is_dir():
         return Path(path)
+    settle(Path(path))
     tables = [Path(path) / name for name in ("tracks.parquet", "tracks.csv")]
     readable = tables if find_spec("pyarrow") is not None else tables[1:]
     for table in readable:

@@ -11,7 +11,7 @@ import pytest
 
 from scalor import replacement
 from scalor.errors import InputError
-from scalor.replacement import MANIFEST, finish_replacement, replacing_together
+from scalor.replacement import MANIFEST, replacing_together, settle
 
 NAMES = ("a.txt", "b.txt", "c.txt")
 
@@ -198,7 +198,7 @@ def test_a_kill_at_any_call_leaves_all_old_files_or_all_new_ones(
         put(folder, "old")
         killed = killed_at(number, lambda folder=folder: put(folder, "new", ("a.txt", "b.txt")))  # type: ignore[misc]
         if prepare is one_by_one:
-            finish_replacement(folder)
+            settle(folder)  # as everything does that reads results
         found = texts(folder)
         assert found.pop("mine.csv") == "mine"
         assert found in (old, new)

@@ -20,7 +20,7 @@ from scalor.errors import InputError
 from scalor.files import folder_lock
 from scalor.outputs.about import ABOUT_FILE, About, read_about
 from scalor.outputs.tables import read_counts
-from scalor.replacement import replacing_together
+from scalor.replacement import replacing_together, settle
 from scalor.tracks import Tracks, read_tracks
 from scalor.viewer.writing import link_or_copy
 
@@ -55,6 +55,7 @@ class EditedFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.folder = Path(path)
+        settle(self.folder)
         if not (self.folder / "tracks.csv").is_file():
             raise InputError(f"{path} holds no tracks.csv: give a folder that `scalor track` wrote.")
         self._check_links()

@@ -11,6 +11,7 @@ from scalor.errors import InputError
 from scalor.files import as_json
 from scalor.health import Health
 from scalor.health.verdict import LEVELS, Measure, verdict_of
+from scalor.replacement import settle
 
 ABOUT_FILE = "results.json"
 LARGEST = 2**16
@@ -68,6 +69,7 @@ class About:
 
 def read_about(folder: str | Path) -> About:
     """Read `results.json` of a result folder. Raise InputError if it is missing or damaged."""
+    settle(Path(folder))
     path = Path(folder) / ABOUT_FILE
     if not path.exists():
         raise InputError(f"{folder} has no {ABOUT_FILE}: make it again with `scalor track VIDEO --out {folder}`.")

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from benchmarks.torture import damage, record
-from benchmarks.torture.outcomes import Ended, Outcome, Result, added, judge, rows
+from benchmarks.torture import damage, page, record
+from benchmarks.torture.outcomes import Ended, Outcome, Result, Row, added, judge, rows
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -96,3 +96,11 @@ def test_damage_changes_the_file_and_a_seed_makes_it_again(kind: damage.Damage) 
         changed = kind(data, Random(seed))
         assert changed != data
         assert changed == kind(data, Random(seed))
+
+
+def test_the_page_shows_the_recorded_campaign() -> None:
+    document = json.loads(page.RESULTS.read_bytes())
+    text = page.PAGE.read_text()
+    assert page.with_table(text, page.table(document)) == text
+    assert all(row[bad] == 0 for row in document["rows"] for bad in ("traceback", "hang", "wrong", "lost"))
+    assert added([piece.row for piece in record.read(page.RESULTS).pieces]) == [Row(**row) for row in document["rows"]]

@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import os
 import re
 import shutil
 from base64 import b64decode
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,10 @@ from scalor.errors import InputError
 from scalor.exports import export_source, write_clip
 from scalor.files import folder_lock
 from scalor.outputs import ResultFolder
+from scalor.outputs.about import read_about
 from scalor.outputs.mask_files import decode
-from scalor.replacement import MANIFEST
+from scalor.replacement import COMPLETE, MANIFEST, check_own, read_manifest
+from scalor.tracks import read_tracks
 from scalor.video import read_video
 from scalor.viewer.chunks import from_script
 from tests.edits.drawn import (
@@ -93,6 +97,32 @@ def test_where_masks_overlap_the_same_object_stays_on_top(folder: Path) -> None:
     assert (discs()[MIXED, 0] & discs()[MIXED, 1]).any()
     assert np.array_equal(after[:MIXED], before[:MIXED])
     assert np.array_equal(after[MIXED:], np.array([0, 2, 1, 3])[before[MIXED:]])
+
+
+@pytest.mark.parametrize("look", [EditedFolder, read_tracks, read_about])
+def test_a_move_that_was_interrupted_is_finished_before_results_are_read(
+    folder: Path, look: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    EditedFolder(folder).do(Name(3, "queen"))  # there is a folder of the originals now, so files move one by one
+    replace, left = os.replace, 3
+
+    def stop(source: Path, target: Path) -> None:
+        nonlocal left
+        left -= Path(source).parent.name == COMPLETE
+        if left < 0:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            EditedFolder(folder).do(RIGHT)
+    assert (folder / COMPLETE).exists()
+    look(folder)
+    assert not (folder / COMPLETE).exists()
+    files = read_manifest(folder)
+    assert "tracks_mot.txt" in files
+    check_own(folder, files)
 
 
 def test_the_originals_stay_and_an_undo_brings_every_byte_back(folder: Path) -> None:
