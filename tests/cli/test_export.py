@@ -1,5 +1,6 @@
 """`scalor export`: every format from the shell, and its refusals."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,18 @@ from tests.edits.drawn import write_results, write_scene
 from .conftest import Say
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drawn scene with its tracks, written once."""
+    home = tmp_path_factory.mktemp("drawn")
+    write_scene(home / "discs.mp4")
+    write_results(home / "tracked", home / "discs.mp4", masks=False)
+    return home
+
+
 @pytest.fixture
-def tracked(tmp_path: Path) -> Path:
-    write_scene(tmp_path / "discs.mp4")
-    write_results(tmp_path / "tracked", tmp_path / "discs.mp4", masks=False)
+def tracked(drawn: Path, tmp_path: Path) -> Path:
+    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
     return tmp_path / "tracked"
 
 

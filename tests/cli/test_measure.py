@@ -1,12 +1,14 @@
 """`scalor measure`: a tracked, corrected folder becomes tables in millimetres whose values are known."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 
+from scalor.edits import EditedFolder, Name, Swap
 from scalor.measures import drawings
 from tests.edits.drawn import FRAMES, MIXED, write_results, write_scene
 
@@ -18,14 +20,23 @@ ZONES = {
 }
 
 
+@pytest.fixture(scope="module")
+def corrected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drawn scene, with the ids put right, written once."""
+    home = tmp_path_factory.mktemp("corrected")
+    write_scene(home / "discs.mp4")
+    write_results(home / "tracked", home / "discs.mp4", masks=False)
+    (home / "zones.json").write_text(json.dumps(ZONES))
+    folder = EditedFolder(home / "tracked")
+    folder.do(Swap(1, 2, MIXED))
+    folder.do(Name(3, "dancer"))
+    return home
+
+
 @pytest.fixture
-def tracked(tmp_path: Path, say: Say) -> Path:
-    """The drawn scene, with the ids put right."""
-    write_scene(tmp_path / "discs.mp4")
-    write_results(tmp_path / "tracked", tmp_path / "discs.mp4", masks=False)
-    (tmp_path / "zones.json").write_text(json.dumps(ZONES))
-    say("edit", tmp_path / "tracked", "swap", 1, 2, "--from", MIXED)
-    say("edit", tmp_path / "tracked", "name", 3, "dancer")
+def tracked(corrected: Path, tmp_path: Path) -> Path:
+    """A copy of the drawn scene, with the ids put right."""
+    shutil.copytree(corrected, tmp_path, dirs_exist_ok=True)
     return tmp_path / "tracked"
 
 
@@ -97,7 +108,9 @@ def test_refusals(words: list[object], said: str, tracked: Path, say: Say) -> No
     assert said in say("measure", tracked, *words).complaint
 
 
-def test_measures_without_the_video(tracked: Path, say: Say) -> None:
+def test_measures_without_the_video(tmp_path: Path, say: Say) -> None:
+    write_scene(tmp_path / "discs.mp4")
+    write_results(tmp_path / "tracked", tmp_path / "discs.mp4", masks=False)
     Path("discs.mp4").unlink()
-    say("measure", tracked, "--mm-per-pixel", 0.12)
+    say("measure", "tracked", "--mm-per-pixel", 0.12)
     assert Path("measures/heat_map.png").stat().st_size > 5000

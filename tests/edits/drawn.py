@@ -4,6 +4,7 @@ The ids of the two that pass each other are exchanged where they meet.
 """
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +35,14 @@ def true_centres() -> np.ndarray:
     return np.stack([right, left, circle], 1).astype(float)
 
 
+@cache
 def discs() -> np.ndarray:
     """Which pixels each object covers [FRAMES, 3, H, W]."""
     height, width = SIZE
     y, x = np.mgrid[:height, :width] + 0.5
     away = true_centres()[..., None, None] - np.stack([x, y])
     covered: np.ndarray = (away**2).sum(axis=2) <= RADIUS**2
+    covered.flags.writeable = False
     return covered
 
 

@@ -167,15 +167,15 @@ def test_edits_without_files_are_written_together(folder: Path) -> None:
     assert not EditedFolder(folder).stale
 
 
-def test_files_that_were_tracked_again_lag_behind_the_log(folder: Path) -> None:
+def test_files_that_were_tracked_again_lag_behind_the_log(own: Path) -> None:
     for step in (Name(1, "right"), RIGHT):
-        assert not EditedFolder(folder).stale
-        EditedFolder(folder).do(step)
-    write_results(folder, folder.parent / "discs.mp4")
-    assert EditedFolder(folder).stale
+        assert not EditedFolder(own).stale
+        EditedFolder(own).do(step)
+    write_results(own, own.parent / "discs.mp4")
+    assert EditedFolder(own).stale
     for _ in range(2):
-        EditedFolder(folder).undo()
-        assert not EditedFolder(folder).stale
+        EditedFolder(own).undo()
+        assert not EditedFolder(own).stale
 
 
 def test_the_log_records_the_ids_that_were_given(folder: Path) -> None:
@@ -207,15 +207,15 @@ def test_two_users_of_one_folder_see_each_other(folder: Path) -> None:
     assert one.edits == two.edits == [RIGHT]
 
 
-def test_films_are_drawn_again_from_the_video(folder: Path, tmp_path: Path) -> None:
-    edited = EditedFolder(folder)
+def test_films_are_drawn_again_from_the_video(own: Path, tmp_path: Path) -> None:
+    edited = EditedFolder(own)
     edited.do(RIGHT)
-    assert "draws it again" in (folder / "report.html").read_text()
+    assert "draws it again" in (own / "report.html").read_text()
     shutil.move(tmp_path / "discs.mp4", tmp_path / "elsewhere.mp4")
     with pytest.raises(InputError, match="discs"):
         edited.write(films=True)
     edited.write(tmp_path / "elsewhere.mp4", films=True)
-    report = (folder / "report.html").read_text()
+    report = (own / "report.html").read_text()
     assert "draws it again" not in report
     assert report.count("data:image/jpeg") == 7  # six stills and the paths
     assert "in edits.jsonl" in report
@@ -224,7 +224,7 @@ def test_films_are_drawn_again_from_the_video(folder: Path, tmp_path: Path) -> N
     assert edited.stale_films == []
     edited.do(Delete(1))
     assert edited.stale_films == ["overlay.mp4", "labels.mp4"]
-    assert "draws it again" in (folder / "report.html").read_text()
+    assert "draws it again" in (own / "report.html").read_text()
     edited.undo()
     assert edited.stale_films == []
 

@@ -1,5 +1,6 @@
 """The drawn scene, tracked and put right, to export."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,19 @@ from scalor.measures import Calibration
 from tests.edits.drawn import MIXED, write_results, write_scene
 
 
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drawn scene with its tracks, written once."""
+    home = tmp_path_factory.mktemp("drawn")
+    write_scene(home / "discs.mp4")
+    write_results(home / "tracked", home / "discs.mp4", masks=False)
+    return home
+
+
 @pytest.fixture
-def source(tmp_path: Path) -> ExportSource:
+def source(drawn: Path, tmp_path: Path) -> ExportSource:
     """Three tracks, of which the second has a gap of two frames and the third a name."""
-    write_scene(tmp_path / "discs.mp4")
-    write_results(tmp_path / "tracked", tmp_path / "discs.mp4", masks=False)
+    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
     folder = EditedFolder(tmp_path / "tracked")
     for step in (Swap(1, 2, MIXED), Delete(2, 10, 11), Name(3, "a <dancer> & more")):
         folder.do(step, write=False)
