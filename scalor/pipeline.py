@@ -43,8 +43,8 @@ STATE_CLASSES = (*SAVED_CLASSES, *health_monitor.SAVED_CLASSES)
 
 
 @dataclass(frozen=True)
-class Way:
-    """How the frames of a video get their tracks."""
+class TrackingMethod:
+    """How the frames of a video are tracked: one after the other, or in stretches joined afterwards."""
 
     name: str
     """Its name, which differs if the results may."""
@@ -52,7 +52,7 @@ class Way:
     """Return the steps for a tracker, a video, masks or not, and raw tracks or not."""
 
 
-IN_ONE_PIECE = Way("in one piece", TrackingPass)
+IN_ONE_PIECE = TrackingMethod("in one piece", TrackingPass)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def track_to_folder(
     restart: bool = False,
     replace_unfinished: bool = False,
     on_frame: Callable[[int, int | None], None] | None = None,
-    way: Way = IN_ONE_PIECE,
+    method: TrackingMethod = IN_ONE_PIECE,
 ) -> TrackedVideo:
     """Track a video and write all result files, in memory that does not grow with its length.
 
@@ -187,8 +187,8 @@ def track_to_folder(
         Start from the first frame if a stopped run had other options. By default, that is an InputError.
     on_frame : callable, optional
         Receives, after each frame, the number of frames so far and, if it is known, the number of all.
-    way : Way, optional
-        How the frames get their tracks. Default: one after the other.
+    method : TrackingMethod, optional
+        How the frames are tracked. Default: one after the other.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def track_to_folder(
         "raw": raw,
         "slots": slots,
         "object size": object_size,
-        "way of tracking": way.name,
+        "way of tracking": method.name,
         "device": "cpu" if str(device) == "auto" and not torch.cuda.is_available() else device,
     }
     key = run_key(video, choice, options)
@@ -226,7 +226,7 @@ def track_to_folder(
         view = look_at(opened, object_size, camera_may_move=choice.still)
         tracker = choice.load(view)
         begun, before = time.monotonic(), results.frames
-        steps = way.steps(tracker, view, masks, raw)
+        steps = method.steps(tracker, view, masks, raw)
         results.health = write_steps(steps, tracker, view, results, quiet, on_frame)
         seconds = time.monotonic() - begun
     return TrackedVideo(results.summary, view, results.health, seconds, before)

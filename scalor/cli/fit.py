@@ -72,7 +72,7 @@ def fit(arguments: argparse.Namespace, words: list[str]) -> int:
 def run_each(arguments: argparse.Namespace, words: list[str]) -> int:
     """Fit each video on its own; return 1 if one of them failed."""
     if arguments.resume:
-        raise InputError("--resume is given with --each: the same command without it goes on where it was.")
+        raise InputError("--resume is given with --each: leave it out; stopped fits are resumed without it.")
     options = {name: getattr(arguments, name) for name in (*OPTIONS, *PART, "device")}
     options |= {"region": region_of(arguments), "settings": overrides.settings(words)}
     jobs = find_jobs(arguments.video, {name: value for name, value in options.items() if is_given(value)}, COLUMNS)
@@ -83,7 +83,7 @@ def run_each(arguments: argparse.Namespace, words: list[str]) -> int:
         with stop_signals_raised():
             summary = fit_each(part, arguments.out or "runs", *engine, gpus=arguments.gpus, whole=whole)
     except Stopped as stop:
-        print("scalor: stopped; the same command goes on from here.", file=sys.stderr)
+        print("scalor: stopped; repeat the command to resume.", file=sys.stderr)
         return 128 + stop.number
     print_result(summary.to_dict(), arguments.json, each_text(summary))
     return 1 if summary.failed else 0

@@ -37,7 +37,7 @@ def fit_each(
 ) -> ManySummary:
     """Fit weights to each of many videos; what is missing or changed, and nothing else.
 
-    A fit that was stopped goes on where it was.
+    A fit that was stopped is resumed.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def fit_each(
 
 
 def fit_video(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, Any]:
-    """Fit weights to a video, or go on with that; return the facts of its outcome."""
+    """Fit weights to a video, or resume that; return the facts of its outcome."""
     import torch
 
     from scalor.fitting.fit import CHOSEN_FILE, fit

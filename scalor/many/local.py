@@ -81,7 +81,7 @@ def run_local(
 ) -> Iterator[VideoOutcome]:
     """Do a task for videos in worker processes and yield each outcome as soon as it is known.
 
-    A worker that is killed is replaced, and its video goes on where it was, `retries` times at most. When this
+    A worker that is killed is replaced, and its video is resumed, `retries` times at most. When this
     generator is closed, or a stop signal comes, the workers are stopped.
 
     Parameters

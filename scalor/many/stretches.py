@@ -24,7 +24,7 @@ from scalor.many.tracking_task import key_of
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, Tell
 from scalor.outputs.mask_files import decode, encode
-from scalor.pipeline import TrackedVideo, Way, track_to_folder
+from scalor.pipeline import TrackedVideo, TrackingMethod, track_to_folder
 from scalor.snapshots import read_snapshot, write_snapshot
 from scalor.still.still_background import StillBackground
 from scalor.tracker_choice import TrackerChoice
@@ -72,7 +72,7 @@ def track_in_stretches(
 ) -> TrackedVideo:
     """Track one long video in overlapping stretches, several at the same time, into one result folder.
 
-    Stretches that are complete are kept if the run is stopped, and the same call goes on from there.
+    Stretches that are complete are kept if the run is stopped, and the same call resumes the run.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def track_in_stretches(
     quiet : bool, default False
         Hide the progress.
     restart : bool, default False
-        Begin again, even if a run was stopped that could be gone on with.
+        Start from the first frame, even if a stopped run could be resumed.
     **options
         Further arguments of `scalor.track_to_folder`.
 
@@ -113,8 +113,8 @@ def track_in_stretches(
     for one in outcomes:
         if one.state == "failed":
             raise InputError(f"stretch {one.name} of {video} failed: {one.reason}")
-    way = Way(f"in {stretches} stretches", Rejoining(folder, tuple(times[1:-1])))
-    found = track_to_folder(video, out, quiet=quiet, restart=restart, way=way, **options)
+    method = TrackingMethod(f"in {stretches} stretches", Rejoining(folder, tuple(times[1:-1])))
+    found = track_to_folder(video, out, quiet=quiet, restart=restart, method=method, **options)
     shutil.rmtree(folder)
     return replace(found, seconds=time.monotonic() - begun)
 
@@ -182,7 +182,7 @@ STRETCH = Task("records", key_of, track_stretch, file_of)
 
 @dataclass(frozen=True)
 class Rejoining:
-    """The way of tracking in which the tracks come from the files of stretches."""
+    """The tracking method in which the tracks come from the files of stretches."""
 
     folder: Path
     seams: tuple[float, ...]
