@@ -209,6 +209,7 @@ def main(words: list[str] | None = None) -> int:
         asked.out,
         {"rows": [asdict(row) for row in rows], **origin("structure", sys.argv[1:] if words is None else words, 0)},
     )
+    print("\nThe picture of the floors shows these journeys: python docs/floors.py")
     return 0
 
 
