@@ -16,11 +16,13 @@ CHECKED = sorted(
 )
 """All of the package."""
 
-# Not on a GPU, where the time step is compiled with all that it calls.
-if find_spec("beartype") is not None and not torch.cuda.is_available():
-    from tests.checking import check_shapes  # before anything of the package is imported
+CHECKS = find_spec("beartype") is not None and not torch.cuda.is_available()
+"""Whether shapes are checked. Not on a GPU, where the time step is compiled with all that it calls."""
 
-    check_shapes(CHECKED)
+if CHECKS:
+    from tests import checking  # before anything of the package is imported
+
+    checking.check_shapes(CHECKED)
 torch.set_num_threads(1)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup had ignored, so that tests may send it
 
@@ -36,6 +38,13 @@ def untrained_masks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(glimpses.GlimpseDecoder, "start_masks", lambda *_: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _checks_of_shapes() -> None:
+    """Check the first calls of every function in every test."""
+    if CHECKS:
+        checking.seen.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 import scalor
 from scalor.model.geometry import size_within
-from tests.checking import CHECK_THEMSELVES, checked, names_shapes
+from tests.checking import CALLS, CHECK_THEMSELVES, checked, names_shapes
 
 
 def functions(module: Any) -> Iterator[FunctionType]:
@@ -82,3 +82,10 @@ def test_each_call_has_dimensions_of_its_own() -> None:
         return len(halves(rows[:2], np.ones(2))) + len(list(in_turn(np.zeros((5, 4)))))
 
     assert both(np.zeros((3, 4))) == 7
+
+
+def test_the_first_calls_of_every_test_are_checked() -> None:
+    for _ in range(CALLS):
+        with pytest.raises(BeartypeCallHintParamViolation):
+            halves(np.zeros((3, 3)), np.zeros(3))
+    assert halves(np.zeros((3, 3)), np.zeros(3)).shape == (3, 0)

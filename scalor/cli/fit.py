@@ -168,7 +168,7 @@ def scratch_text(prepared: PreparedTraining) -> str:
             f"objects      about {found.object_size[0]:.0f}x{found.object_size[1]:.0f} px (height x width), "
             f"{found.objects:.1f} in a frame, speed {speed}",
             f"the model    sees them at {model.object_size[0]:g}x{model.object_size[1]:g} px "
-            f"(--scale {scene.scale:g}), every {ordinal(scene.stride)} frame (--stride {scene.stride})",
+            f"(--scale {scene.scale:g}), {Selection(stride=scene.stride).rhythm} (--stride {scene.stride})",
             *([f"perspective  {near_and_far(scene.perspective)}"] if scene.perspective != FLAT else []),
             f"learns from  {prepared.frames} frames, in clips of {scene.frame[0]}x{scene.frame[1]} px",
         ]
@@ -179,8 +179,3 @@ def near_and_far(perspective: Perspective) -> str:
     """Return the sizes of objects at the upper and lower edge as text."""
     top, bottom = sizes_at(np.array([0.0, 1.0]), 1, perspective)
     return f"objects are {top:.1f} times as large at the upper edge, {bottom:.1f} times at the lower one"
-
-
-def ordinal(number: int) -> str:
-    """Return the word for every n-th frame."""
-    return {1: "single", 2: "second", 3: "third"}.get(number, f"{number}th")

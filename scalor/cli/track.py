@@ -12,6 +12,7 @@ from scalor.many.stretches import FOLDER, track_in_stretches
 from scalor.many.videos import is_list_of_videos
 from scalor.pipeline import track_to_folder
 from scalor.replacement import PARTIAL
+from scalor.video import Selection
 
 
 def run(arguments: argparse.Namespace, _: list[str]) -> int:
@@ -42,6 +43,7 @@ def track(arguments: argparse.Namespace) -> int:
     summary, view, health = found.summary, found.view, found.health
     document = {
         "frames": summary.frames,
+        "stride": view.video.selection.stride,
         "objects": summary.objects,
         "rows": summary.rows,
         "frames_per_second": (summary.frames - found.frames_before) / found.seconds,
@@ -51,5 +53,17 @@ def track(arguments: argparse.Namespace) -> int:
         "camera_motion": None if view.motion is None else view.motion.describe(),
         "health": None if health is None else health.to_dict(),
     }
-    lines = [survey_text(view), f"{summary.objects} ids in {summary.frames} frames; see {summary.folder}/report.html"]
+    lines = [
+        survey_text(view),
+        f"{summary.objects} ids in {summary.frames} frames{left_out(view.video.selection, arguments.stride)}; "
+        f"see {summary.folder}/report.html",
+    ]
     return print_result(document, arguments.json, "\n".join([*lines, *(health.lines() if health else [])]))
+
+
+def left_out(selection: Selection, asked: int | None) -> str:
+    """Return which frames were tracked if not all were, and how to track all if the user did not ask for this."""
+    if selection.stride == 1:
+        return ""
+    why = ", as the weights were fitted; --stride 1 tracks all" if asked is None else ""
+    return f" ({selection.rhythm} of the video{why})"

@@ -243,6 +243,7 @@ class Remake:
             counts=plot.read_bytes() if plot.exists() else None,
             files=self._descriptions(folder, films),
             health=self.about.health,
+            stride=self.about.stride,
             predicted=len(predicted),
             predicted_from=min(predicted, default=math.inf),
         )

@@ -9,6 +9,7 @@ from functools import partial
 
 from scalor.health.facts import Facts
 from scalor.health.verdict import LEVELS, Health, Level, Limits, Measure, verdict_of
+from scalor.video import Selection
 
 NEVER = math.inf
 """Limit that no value reaches, for measures that never make a run bad on their own."""
@@ -274,7 +275,7 @@ def life(facts: Facts, stride: int = 1) -> Measure | None:
     value = facts.life / longest
     tracked = facts.life / facts.seconds * facts.frames
     crossing = "" if facts.crossing is None else f"; an object crosses the view in about {facts.crossing:.1f} s"
-    slower = f" Every {stride}th frame was tracked: try --stride 1." if stride > 1 else ""
+    slower = f" Only {Selection(stride=stride).rhythm} was tracked: try --stride 1." if stride > 1 else ""
     return measure(
         "life",
         value,

@@ -11,6 +11,7 @@ import numpy as np
 
 from scalor.health import Health
 from scalor.outputs.trajectories import TrackSummary
+from scalor.video import Selection
 from scalor.viewer import assembly
 from scalor.visual.colors import colors_of
 
@@ -98,6 +99,8 @@ class HtmlReport:
     files: Mapping[str, str]
     """Description of each file, by file name."""
     notes: Sequence[str] = ()
+    stride: int = 1
+    """Step from one tracked frame to the next in the video."""
     predicted: int = 0
     """Number of the last frames that were predicted and not observed."""
     predicted_from: float = math.inf
@@ -164,7 +167,8 @@ class HtmlReport:
     def _frame_numbers(self) -> dict[str, str]:
         if self.predicted:
             return {"frames observed": f"{self.frames - self.predicted:,}", "frames imagined": f"{self.predicted:,}"}
-        return {"frames" if self.frames != 1 else "frame": f"{self.frames:,}"}
+        of_video = f" ({Selection(stride=self.stride).rhythm} of the video)" if self.stride > 1 else ""
+        return {f"frames{of_video}" if self.frames != 1 else "frame": f"{self.frames:,}"}
 
     def _health(self) -> str:
         if self.health is None:

@@ -353,6 +353,7 @@ class ResultFolder:
             files={name: FILES[name] for name in files},
             notes=notes,
             health=self.health,
+            stride=self.stride,
             predicted=self._predicted,
             predicted_from=self._predicted_from,
         )

@@ -42,6 +42,11 @@ class Selection:
         if not _is_whole(self.stride) or self.stride < 1:
             raise InputError(f"stride is {self.stride!r}: give a whole number from 1, which takes every frame.")
 
+    @property
+    def rhythm(self) -> str:
+        """Which frames are taken of those within the time span, in words: "every frame" or "one frame in 3"."""
+        return "every frame" if self.stride == 1 else f"one frame in {self.stride}"
+
     def is_before(self, seconds: float) -> bool:
         """Return whether a frame at this time lies before the start."""
         return self.start is not None and seconds < self.start - TIME_TOLERANCE_S

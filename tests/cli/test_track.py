@@ -8,14 +8,17 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import scalor
+from scalor import load, save
 from scalor.outputs import FILES, mask_files
 from scalor.replacement import MANIFEST
+from scalor.tracker_choice import config_of
 from scalor.video import iterate_frames, write_video
 
 from .conftest import Say, contents
@@ -116,6 +119,18 @@ def test_a_stretch_of_time_and_a_stride_keep_the_numbers_and_times_of_the_video(
     assert say("track", videos["npy"], "--weights", weights, *words).document["frames"] == 3
     counts = list(csv.DictReader(Path("tracked/counts.csv").read_text().splitlines()))
     assert [(int(row["frame"]), float(row["seconds"])) for row in counts] == [(1, 0.2), (3, 0.6), (5, 1.0)]
+
+
+def test_a_stride_that_the_weights_were_fitted_with_is_told(say: Say, weights: Path, videos: dict[str, Path]) -> None:
+    config = config_of(weights)
+    save(load(weights), "fitted.safetensors", replace(config, scene=replace(config.scene, stride=3)))
+    words = ("track", videos["npy"], "--fps", 5, "--weights", "fitted.safetensors")
+    said = say(*words).out
+    assert "in 2 frames (one frame in 3 of the video, as the weights were fitted; --stride 1 tracks all)" in said
+    assert "<b>2</b> frames (one frame in 3 of the video)" in Path("tracked/report.html").read_text()
+    assert "in 3 frames (one frame in 2 of the video);" in say(*words, "--stride", 2).out
+    assert "in 6 frames;" in say(*words, "--stride", 1).out
+    assert say(*words, "--json").document["stride"] == 3
 
 
 # What must simply work --------------------------------------------------------------------------------

@@ -32,6 +32,11 @@ def test_each_field_is_checked(fields: dict[str, Any], sentence: str) -> None:
         Selection(**fields)
 
 
+@pytest.mark.parametrize(("stride", "words"), [(1, "every frame"), (2, "one frame in 2")])
+def test_a_stride_in_words(stride: int, words: str) -> None:
+    assert Selection(stride=stride).rhythm == words
+
+
 def test_times_of_any_size_select_frames() -> None:
     assert Selection(end=1e308).numbers(40, 1000) == range(40)
     assert len(Selection(start=1e308).numbers(40, 1000)) == 0
