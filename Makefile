@@ -11,7 +11,7 @@ demo: .venv/demo.stamp
 	$(BIN)/scalor demo --out demo
 
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .

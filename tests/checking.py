@@ -32,7 +32,7 @@ CHECK_THEMSELVES = (
 )
 """Functions of users, who may give anything: they say in a sentence what is wrong with their arguments."""
 
-CALLS = 200
+CALLS = 20
 """Calls of a function that are checked in one test. A training has thousands, all with the same shapes."""
 
 seen: Counter[Callable[..., Any]] = Counter()
