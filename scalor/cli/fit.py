@@ -10,7 +10,7 @@ import numpy as np
 from scalor import checkpoint
 from scalor.boxes import FLAT, Perspective, sizes_at
 from scalor.cli import overrides
-from scalor.cli.text import print_result, region_of, survey_text
+from scalor.cli.text import print_result, region_of, survey_text, workers_of
 from scalor.config import FPS
 from scalor.errors import InputError
 from scalor.files import Stopped, print_json, stop_signals_raised
@@ -77,11 +77,10 @@ def run_each(arguments: argparse.Namespace, words: list[str]) -> int:
     options |= {"region": region_of(arguments), "settings": overrides.settings(words)}
     jobs = find_jobs(arguments.video, {name: value for name, value in options.items() if is_given(value)}, COLUMNS)
     part = shard_of(jobs, arguments.shard)
-    engine = arguments.jobs, arguments.engine, arguments.address
     whole = arguments.shard is None
     try:
         with stop_signals_raised():
-            summary = fit_each(part, arguments.out or "runs", *engine, gpus=arguments.gpus, whole=whole)
+            summary = fit_each(part, arguments.out or "runs", workers_of(arguments), whole=whole)
     except Stopped as stop:
         print("scalor: stopped; repeat the command to resume.", file=sys.stderr)
         return 128 + stop.number

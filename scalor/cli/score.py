@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from scalor.cli.text import print_result
+from scalor.cli.text import print_result, workers_of
 from scalor.errors import InputError
 from scalor.evaluation.score import score as score_files
 from scalor.files import print_json
@@ -31,8 +31,7 @@ def score_folder(arguments: argparse.Namespace, frames: tuple[int, int] | None) 
     """Print the scores of the videos of a folder; return 1 if one of them failed."""
     if len(arguments.tracks) > 1 or not Path(arguments.tracks[0]).is_dir():
         raise InputError(f"--truth is the folder {arguments.truth}: give one folder of results, too.")
-    engine = arguments.jobs, arguments.engine, arguments.address
-    scores = score_many(arguments.tracks[0], arguments.truth, frames, arguments.minimum_presence, *engine)
+    scores = score_many(arguments.tracks[0], arguments.truth, frames, arguments.minimum_presence, workers_of(arguments))
     print_result(scores.to_dict(), arguments.json, scores.table())
     return 1 if scores.failed else 0
 

@@ -7,6 +7,7 @@ from scalor.files import print_json
 
 if TYPE_CHECKING:  # not needed to print help
     from scalor.evaluation import TrackingReport, report
+    from scalor.many.workers import Workers
     from scalor.tracking.video_view import VideoView
 
 
@@ -67,6 +68,13 @@ def region_of(arguments: argparse.Namespace) -> tuple[int, int, int, int] | None
         return None
     x0, y0, x1, y1 = arguments.region
     return x0, y0, x1, y1
+
+
+def workers_of(arguments: argparse.Namespace) -> "Workers":
+    """Return the workers that the options for many videos ask for."""
+    from scalor.many.workers import Workers
+
+    return Workers(arguments.jobs, arguments.engine, arguments.address, arguments.gpus)
 
 
 def print_result(document: dict[str, Any], as_json: bool, sentence: str) -> int:

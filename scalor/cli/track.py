@@ -5,7 +5,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from scalor.cli.text import print_result, region_of, survey_text
+from scalor.cli.text import print_result, region_of, survey_text, workers_of
 from scalor.cli.track_many import OPTIONS, run_many
 from scalor.files import Stopped, stop_signals_raised
 from scalor.many.stretches import FOLDER, track_in_stretches
@@ -36,9 +36,9 @@ def track(arguments: argparse.Namespace) -> int:
     if arguments.stretches is None:
         found = track_to_folder(arguments.video, arguments.out, restart=arguments.restart, **options)
     else:
-        engine = arguments.jobs, arguments.engine, arguments.address, arguments.gpus
+        parts, restart = arguments.stretches, arguments.restart
         found = track_in_stretches(
-            arguments.video, arguments.out, arguments.stretches, *engine, restart=arguments.restart, **options
+            arguments.video, arguments.out, parts, workers_of(arguments), restart=restart, **options
         )
     summary, view, health = found.summary, found.view, found.health
     document = {

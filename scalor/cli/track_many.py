@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from scalor.cli.text import print_result, region_of
+from scalor.cli.text import print_result, region_of, workers_of
 from scalor.errors import InputError
 from scalor.files import Stopped, stop_signals_raised
 from scalor.many.run import ManySummary, track_many
@@ -35,10 +35,7 @@ def run_many(arguments: argparse.Namespace) -> int:
             summary = track_many(
                 part,
                 arguments.out,
-                arguments.jobs,
-                arguments.engine,
-                arguments.address,
-                gpus=arguments.gpus,
+                workers_of(arguments),
                 again=arguments.restart,
                 whole=arguments.shard is None,
             )

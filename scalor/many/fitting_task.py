@@ -1,6 +1,6 @@
 """Fitting as a task: weights of its own for each of many videos.
 
->>> summary = fit_each(find_jobs(["footage/"], {"minutes": 5}, COLUMNS), "runs", workers=4)
+>>> summary = fit_each(find_jobs(["footage/"], {"minutes": 5}, COLUMNS), "runs", Workers(4))
 """
 
 import shutil
@@ -12,11 +12,12 @@ from typing import Any
 from scalor.checkpoint import MODEL_FILE
 from scalor.errors import InputError
 from scalor.files import Stopped, as_json, open_folder, replacing
-from scalor.many.run import RETRIES, ManySummary, run_jobs
+from scalor.many.run import ManySummary, run_jobs
 from scalor.many.tracking_task import as_text, video_print
 from scalor.many.video_records import VideoOutcome, read_record, write_record
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, Tell
+from scalor.many.workers import ALL_CORES, Workers
 
 COLUMNS = ("weights", "region", "start", "end", "stride", "fps", "object_size", "minutes", "steps", "scale")
 """Columns of a table of videos that are options of a fit."""
@@ -27,11 +28,7 @@ FITS = "fits"
 def fit_each(
     jobs: Sequence[VideoJob],
     out: str | Path,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    retries: int = RETRIES,
-    gpus: float = 0.0,
+    workers: Workers = ALL_CORES,
     quiet: bool = False,
     whole: bool = True,
 ) -> ManySummary:
@@ -45,7 +42,7 @@ def fit_each(
         The videos. Their options are arguments of `scalor.fit`.
     out : str or Path
         Folder for all runs: a run folder NAME for each video, and `fits.json`.
-    workers, engine, address, retries, gpus, quiet
+    workers, quiet
         As for `track_many`.
     whole : bool, default True
         Whether these are all videos of the folder. If not, `fits.json` is left to a run with all videos.
@@ -57,7 +54,7 @@ def fit_each(
     """
     begun = time.monotonic()
     folder = open_folder(out)
-    outcomes = run_jobs(FIT, jobs, folder, workers, engine, address, retries, gpus, quiet=quiet)
+    outcomes = run_jobs(FIT, jobs, folder, workers, quiet=quiet)
     summary = ManySummary(folder, outcomes, time.monotonic() - begun)
     if whole:
         with replacing(folder / "fits.json") as temporary:

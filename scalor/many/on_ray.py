@@ -10,6 +10,7 @@ from scalor.errors import InputError
 from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, do_job
+from scalor.many.workers import Workers
 
 
 def work_on_ray(task: Task, job: VideoJob, out: str, again: bool) -> VideoOutcome:
@@ -38,15 +39,12 @@ def run_on_ray(
     task: Task,
     jobs: Sequence[VideoJob],
     out: Path,
-    retries: int,
-    address: str | None,
-    gpus: float = 0.0,
+    workers: Workers,
     again: bool = False,
 ) -> Iterator[VideoOutcome]:
     """Do a task for videos on a Ray cluster and yield each outcome as soon as it is known.
 
-    Ray starts the task of a worker or a node that is lost again elsewhere, `retries` times at most; it goes on where it
-    was.
+    A task whose worker or node is lost is started again elsewhere, `workers.retries` times at most, and resumes.
 
     Parameters
     ----------
@@ -56,17 +54,13 @@ def run_on_ray(
         The videos, with paths that all nodes can read.
     out
         The folder of all results, on storage that all nodes share.
-    retries
-        How often a video is tried again whose worker was lost.
-    address
-        Address of the cluster, such as "auto" or "ray://host:10001"; None to start one on this machine.
-    gpus
-        GPUs for each video; may be a fraction.
+    workers
+        The address of the cluster, and the GPUs and retries of each video.
     again
         Whether to do every video from the beginning, whatever is there.
     """
-    ray = connect(address)
-    remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(work_on_ray)
+    ray = connect(workers.address)
+    remote = ray.remote(num_cpus=1, num_gpus=workers.gpus, max_retries=workers.retries)(work_on_ray)
     whole = str(out.resolve())
     pending = {remote.remote(task, replace(job, video=absolute(job.video)), whole, again): job for job in jobs}
     try:

@@ -1,6 +1,6 @@
 """Track many videos: what is missing or changed, and nothing else; one that fails does not stop the others.
 
->>> summary = track_many(find_jobs(["footage/"], {}), "results", workers=8)
+>>> summary = track_many(find_jobs(["footage/"], {}), "results", Workers(8))
 >>> summary.failed
 """
 
@@ -14,7 +14,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from scalor.errors import InputError
 from scalor.files import as_json, open_folder, replacing
 from scalor.many.index_page import write_index
 from scalor.many.local import Progress, run_local, usable_cores
@@ -24,10 +23,7 @@ from scalor.many.tracking_task import TRACK
 from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task
-
-ENGINES = ("local", "ray")
-RETRIES = 3
-"""How often a video is tried again whose worker was killed."""
+from scalor.many.workers import ALL_CORES, Workers
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,7 @@ class ManySummary:
 def track_many(
     jobs: Sequence[VideoJob],
     out: str | Path,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    retries: int = RETRIES,
-    gpus: float = 0.0,
+    workers: Workers = ALL_CORES,
     again: bool = False,
     quiet: bool = False,
     whole: bool = True,
@@ -74,16 +66,8 @@ def track_many(
         The videos, as `find_jobs` returns them.
     out : str or Path
         Folder for all results: `tracked/NAME` for each video, `store`, `index.html`, `summary.json`.
-    workers : int, optional
-        Videos at the same time on this machine. Default: one for each core, or for each GPU if there are any.
-    engine : "local" or "ray", default "local"
-        Processes of this machine, or a Ray cluster.
-    address : str, optional
-        Address of the Ray cluster. Default: start one on this machine.
-    retries : int, default 3
-        How often a video is tried again whose worker was killed.
-    gpus : float, default 0
-        With Ray: GPUs for each video.
+    workers : Workers
+        Where they are tracked, and how many at the same time. Default: one for each core of this machine.
     again : bool, default False
         Track every video again, whatever is there.
     quiet : bool, default False
@@ -99,7 +83,7 @@ def track_many(
     """
     begun = time.monotonic()
     folder = open_folder(out)
-    outcomes = run_jobs(TRACK, jobs, folder, workers, engine, address, retries, gpus, again, quiet)
+    outcomes = run_jobs(TRACK, jobs, folder, workers, again, quiet)
     summary = ManySummary(folder, outcomes, time.monotonic() - begun)
     if whole:
         write_summary(summary)
@@ -110,30 +94,24 @@ def run_jobs(
     task: Task,
     jobs: Sequence[VideoJob],
     folder: Path,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    retries: int = RETRIES,
-    gpus: float = 0.0,
+    workers: Workers = ALL_CORES,
     again: bool = False,
     quiet: bool = False,
     unit: str = "videos",
 ) -> tuple[VideoOutcome, ...]:
     """Do a task for every video, and return the outcomes in the order of the jobs; see `track_many`."""
-    if engine not in ENGINES:
-        raise InputError(f"engine is {engine!r}: choose from {', '.join(ENGINES)}.")
     open_folder(folder / task.records)
-    if engine == "ray":
+    if workers.engine == "ray":
 
         def start(report: Progress) -> Iterator[VideoOutcome]:
-            return run_on_ray(task, jobs, folder, retries, address, gpus, again)
+            return run_on_ray(task, jobs, folder, workers, again)
 
     else:
         devices = graphics_cards(jobs)
-        count = min(workers or len(devices) or usable_cores(), max(1, len(jobs)))
+        count = min(workers.count or len(devices) or usable_cores(), max(1, len(jobs)))
 
         def start(report: Progress) -> Iterator[VideoOutcome]:
-            return run_local(task, jobs, folder, count, retries, report, devices, again)
+            return run_local(task, jobs, folder, count, workers.retries, report, devices, again)
 
     found: dict[str, VideoOutcome] = {}
     with ProgressOfAll(len(jobs), quiet, unit) as shown, closing(start(shown.report)) as outcomes:  # type: ignore[type-var]

@@ -15,11 +15,12 @@ from typing import Any
 from scalor.errors import InputError
 from scalor.evaluation.score import GATES, GateResult, score
 from scalor.files import as_json, replacing
-from scalor.many.run import RETRIES, run_jobs
+from scalor.many.run import run_jobs
 from scalor.many.tracking_task import as_text, video_print
 from scalor.many.video_records import VIDEOS, VideoOutcome
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, Tell
+from scalor.many.workers import ALL_CORES, Workers
 from scalor.tracks import table_in
 
 SCORES = "scores"
@@ -85,10 +86,7 @@ def score_many(
     truths: str | Path,
     frames: tuple[int, int] | None = None,
     minimum_presence: float | None = None,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    retries: int = RETRIES,
+    workers: Workers = ALL_CORES,
     quiet: bool = False,
 ) -> ManyScores:
     """Score the tracks of many videos against their truths; what was scored before and did not change is kept.
@@ -101,7 +99,7 @@ def score_many(
         Folder of the truths: NAME.txt, NAME.csv or NAME.parquet for each video, or NAME/gt/gt.txt as MOTChallenge has.
     frames, minimum_presence
         As for `scalor.score`, for all videos.
-    workers, engine, address, retries, quiet
+    workers, quiet
         As for `track_many`.
 
     Returns
@@ -124,7 +122,7 @@ def score_many(
     options = {"frames": frames, "minimum_presence": minimum_presence}
     jobs = [VideoJob(name, str(tracks[name]), {**options, "truth": str(true[name].absolute())}) for name in both]
     (folder / SCORES).mkdir(exist_ok=True)
-    outcomes = run_jobs(SCORE, jobs, folder, workers, engine, address, retries, quiet=quiet)
+    outcomes = run_jobs(SCORE, jobs, folder, workers, quiet=quiet)
     gates = {one.name: read_scores(folder, one.name) for one in outcomes if one.state != "failed"}
     alone = tuple(sorted(tracks.keys() - true.keys())), tuple(sorted(true.keys() - tracks.keys()))
     scores = ManyScores(outcomes, gates, *alone)

@@ -1,6 +1,6 @@
 """Stretches: one long video is tracked in overlapping parts by several workers, and the parts are joined.
 
->>> found = track_in_stretches("long.mp4", "tracked", stretches=4, workers=2)
+>>> found = track_in_stretches("long.mp4", "tracked", stretches=4, workers=Workers(2))
 
 Every worker measures the whole video (camera, background, objects), so all see the same scene, and then tracks its own
 stretch. At last the ids are joined across the seams (`seams`), and one pass over the video writes the result folder.
@@ -18,11 +18,12 @@ from jaxtyping import Int
 
 from scalor.errors import InputError
 from scalor.files import open_folder
-from scalor.many.run import RETRIES, run_jobs
+from scalor.many.run import run_jobs
 from scalor.many.seams import Joined, join_stretches
 from scalor.many.tracking_task import key_of
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, Tell
+from scalor.many.workers import ALL_CORES, Workers
 from scalor.outputs.mask_files import decode, encode
 from scalor.pipeline import TrackedVideo, TrackingMethod, track_to_folder
 from scalor.snapshots import read_snapshot, write_snapshot
@@ -61,11 +62,7 @@ def track_in_stretches(
     video: str,
     out: str | Path,
     stretches: int,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    gpus: float = 0.0,
-    retries: int = RETRIES,
+    workers: Workers = ALL_CORES,
     quiet: bool = False,
     restart: bool = False,
     **options: Any,
@@ -82,7 +79,7 @@ def track_in_stretches(
         Folder for the results.
     stretches : int
         Number of stretches. Each needs at least 120 frames.
-    workers, engine, address, gpus, retries
+    workers : Workers
         As for `track_many`.
     quiet : bool, default False
         Hide the progress.
@@ -98,7 +95,7 @@ def track_in_stretches(
 
     Examples
     --------
-    >>> found = track_in_stretches("long.mp4", "tracked", stretches=4, workers=2)
+    >>> found = track_in_stretches("long.mp4", "tracked", stretches=4, workers=Workers(2))
     >>> found.summary.objects
     """
     begun = time.monotonic()
@@ -107,9 +104,7 @@ def track_in_stretches(
     jobs = [
         VideoJob(f"{number:04}", video, {**options, "times": times, "number": number}) for number in range(stretches)
     ]
-    outcomes = run_jobs(
-        STRETCH, jobs, open_folder(folder), workers, engine, address, retries, gpus, restart, quiet, "stretches"
-    )
+    outcomes = run_jobs(STRETCH, jobs, open_folder(folder), workers, restart, quiet, "stretches")
     for one in outcomes:
         if one.state == "failed":
             raise InputError(f"stretch {one.name} of {video} failed: {one.reason}")

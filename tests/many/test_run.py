@@ -14,6 +14,7 @@ from scalor.many.run import track_many
 from scalor.many.tracking_task import TRACK, track_job
 from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob, find_jobs
+from scalor.many.workers import Workers
 
 from .conftest import Say
 
@@ -96,11 +97,6 @@ def test_the_store_answers_the_queries_of_the_documentation(weights: Path, foota
     assert duckdb is not None
 
 
-def test_an_unknown_engine_is_refused(footage: Path) -> None:
-    with pytest.raises(scalor.InputError, match="engine is 'dask': choose from local, ray"):
-        track_many([], "results", engine="dask")
-
-
 def test_parts_of_the_videos_add_up(weights: Path, footage: Path, say: Say) -> None:
     words = ["track", footage, "--weights", weights, "--jobs", 1, "--out", "results"]
     said = say(*words, "--shard", "2/3")
@@ -117,7 +113,7 @@ def test_ray_gives_the_same_as_processes(weights: Path, footage: Path) -> None:
     jobs = find_jobs([str(footage)], {"weights": str(weights)})
     try:
         ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-        summary = track_many(jobs, "by ray", engine="ray", quiet=True)
+        summary = track_many(jobs, "by ray", Workers(engine="ray"), quiet=True)
     finally:
         ray.shutdown()
     assert states(summary.outcomes) == {"a": "done", "broken": "failed", "yard_a": "done"}
