@@ -7,6 +7,7 @@ code. `COLUMNS` describes the columns. MOTChallenge text counts frames from 1; e
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -192,6 +193,10 @@ def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
 
 def _numbers(path: str | Path, lines: list[tuple[int, list[str]]], columns: int) -> Float[np.ndarray, "K columns"]:
     """Parse the first columns of each line as finite numbers."""
+    with suppress(ValueError):  # all at once, which is fast; if that fails, one by one to find the line that is wrong
+        table = np.array([words[:columns] for _, words in lines], float).reshape(len(lines), columns)
+        if np.isfinite(table).all():
+            return table
     table = np.zeros((len(lines), columns))
     for row, (line, words) in zip(table, lines, strict=True):
         try:

@@ -94,19 +94,24 @@ def hota_counts(sequence: Sequence[FramePair], gate: Gate) -> HotaCounts:
     if not total_true or not total_pred:
         return HotaCounts(misses=_zeros() + total_true, false_positives=_zeros() + total_pred)
 
-    potential = np.zeros((len(true_frames), len(pred_frames)))
-    for similarity, true_id, pred_id in frames:
+    # A pair of identities is one number: true * predictions + predicted. Pairs that are never similar are left out.
+    near = [np.nonzero(similarity) for similarity in similarities]
+    codes, shares = [], []
+    for (similarity, true_id, pred_id), (rows, columns) in zip(frames, near, strict=True):
         rivals = similarity.sum(0)[None] + similarity.sum(1)[:, None] - similarity
         share = np.where(rivals > EPSILON, similarity / np.maximum(rivals, EPSILON), 0.0)
-        potential[true_id[:, None], pred_id[None]] += share
-    alignment = potential / (true_frames[:, None] + pred_frames[None] - potential)
+        shares.append(share[rows, columns])
+        codes.append(true_id[rows] * len(pred_frames) + pred_id[columns])
+    code, index = np.unique(np.concatenate(codes), return_inverse=True)
+    potential = np.bincount(index, np.concatenate(shares), len(code))
+    own = true_frames[code // len(pred_frames)] + pred_frames[code % len(pred_frames)]
+    alignment = np.split((potential / (own - potential))[index], np.cumsum([len(rows) for rows, _ in near])[:-1])
 
-    alike, pairs = (
-        [],
-        [],
-    )  # for every match in the clip: the similarity, and the pair of identities encoded as one number
-    for similarity, true_id, pred_id in frames:
-        rows, columns = linear_sum_assignment(alignment[true_id[:, None], pred_id[None]] * similarity, maximize=True)
+    alike, pairs = [], []  # for every match in the clip: the similarity, and the pair of identities
+    for (similarity, true_id, pred_id), at, aligned in zip(frames, near, alignment, strict=True):
+        worth = np.zeros_like(similarity)
+        worth[at] = aligned * similarity[at]
+        rows, columns = linear_sum_assignment(worth, maximize=True)
         alike.append(similarity[rows, columns])
         pairs.append(true_id[rows] * len(pred_frames) + pred_id[columns])
     return _at_every_alpha(np.concatenate(alike), np.concatenate(pairs), true_frames, pred_frames)
@@ -117,7 +122,7 @@ def _at_every_alpha(
 ) -> HotaCounts:
     """Return the counts at every alpha.
 
-    `alike` is the similarity of each match. `pairs` encodes its identities as true * predictions + predicted.
+    `alike` is the similarity of each match, and `pairs` its identities as one number.
     """
     codes, index = np.unique(pairs, return_inverse=True)
     own = true_frames[codes // len(pred_frames)] + pred_frames[codes % len(pred_frames)]

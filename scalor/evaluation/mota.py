@@ -21,6 +21,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from scalor.boxes import assign
 from scalor.evaluation.matching import FramePair, Gate, dense_ids
@@ -235,16 +237,39 @@ def identity_counts(matches: Sequence[FrameMatch]) -> IdentityCounts:
     """
     true_ids = dense_ids([m.pair.true_id for m in matches])
     pred_ids = dense_ids([m.pair.pred_id for m in matches])
-    together = np.zeros((_count(true_ids), _count(pred_ids)))
-    for match, true_id, pred_id in zip(matches, true_ids, pred_ids, strict=True):
-        together[true_id[:, None], pred_id[None]] += np.isfinite(match.cost)
-    rows, columns = linear_sum_assignment(together, maximize=True)
-    explained = int(together[rows, columns].sum())
+    near = [np.nonzero(np.isfinite(match.cost)) for match in matches]
+    none = np.zeros(0, np.int64)
+    true_near = np.concatenate([none, *(ids[rows] for ids, (rows, _) in zip(true_ids, near, strict=True))])
+    pred_near = np.concatenate([none, *(ids[columns] for ids, (_, columns) in zip(pred_ids, near, strict=True))])
+    explained = most_frames_together(true_near, pred_near)
     return IdentityCounts(
         true_positives=explained,
         false_positives=sum(map(len, pred_ids)) - explained,
         misses=sum(map(len, true_ids)) - explained,
     )
+
+
+def most_frames_together(true_id: Int[np.ndarray, " K"], pred_id: Int[np.ndarray, " K"]) -> int:
+    """Return how many of these pairs, one for each frame, one-to-one assignments of identities can cover.
+
+    Identities that are linked by no pair, directly or through others, are assigned apart from each other, so that
+    memory does not grow with the square of their number.
+    """
+    if not len(true_id):
+        return 0
+    (trues, preds), frames = np.unique(np.stack([true_id, pred_id]), axis=1, return_counts=True)
+    nodes = trues.max() + 1 + preds.max() + 1
+    links = coo_array((np.ones(len(trues)), (trues, trues.max() + 1 + preds)), shape=(nodes, nodes))
+    group = connected_components(links, directed=False)[1][trues]
+    order = np.argsort(group, kind="stable")
+    total = 0
+    for entries in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        rows, at_row = np.unique(trues[entries], return_inverse=True)
+        columns, at_column = np.unique(preds[entries], return_inverse=True)
+        together = np.zeros((len(rows), len(columns)), np.int64)
+        together[at_row, at_column] = frames[entries]
+        total += int(together[linear_sum_assignment(together, maximize=True)].sum())
+    return total
 
 
 @dataclass(frozen=True)

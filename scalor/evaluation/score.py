@@ -40,6 +40,12 @@ class BoxRows:
         """Return the rows of the frames from `first` to `last`, both included."""
         return self.select((self.frame >= first) & (self.frame <= last))
 
+    def in_frames(self, frames: Int[np.ndarray, " F"]) -> list["BoxRows"]:
+        """Return the rows of each of these frames."""
+        order = np.argsort(self.frame, kind="stable")
+        first, last = (np.searchsorted(self.frame[order], frames, side) for side in ("left", "right"))
+        return [self.select(order[a:b]) for a, b in zip(first, last, strict=True)]
+
 
 def read_boxes(path: str | Path) -> BoxRows:
     """Read the tracks of one video from a file; see `scalor.read_tracks`."""
@@ -180,10 +186,10 @@ def score(
 
 
 def pair_rows(true: BoxRows, found: BoxRows, first: int, last: int) -> list[FramePair]:
-    """Pair ground truth with predictions, one entry per frame. Frames that neither file mentions are empty."""
+    """Pair ground truth with predictions, one entry for each frame from `first` to `last` that either mentions."""
     pairs = []
-    for frame in range(first, last + 1):
-        here, there = true.within(frame, frame), found.within(frame, frame)
+    mentioned = np.union1d(true.within(first, last).frame, found.within(first, last).frame)
+    for here, there in zip(true.in_frames(mentioned), found.in_frames(mentioned), strict=True):
         centres = ((rows.box[:, :2] + rows.box[:, 2:]) / 2 for rows in (here, there))
         true_centre, pred_centre = centres
         ignored = here.confidence == 0

@@ -1,5 +1,6 @@
 """Files of boxes against a truth file: stories told in files, and the same figures as py-motmetrics."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from scalor.errors import InputError
 from scalor.evaluation.hota import hota_counts
 from scalor.evaluation.matching import Gate, diagonal_gate
-from scalor.evaluation.score import GATES, read_boxes, score
+from scalor.evaluation.score import GATES, pair_rows, read_boxes, score
 
 from .stories import frame, noisy_clip, tracks_of
 
@@ -97,6 +98,28 @@ def test_both_forms_of_our_own_tracks_read_the_same(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ours.id, mot.id)
     np.testing.assert_allclose(ours.box, mot.box, atol=2e-3)
     np.testing.assert_allclose(ours.box, tracks.box, atol=1e-3)
+
+
+def test_neither_large_frame_numbers_nor_many_ids_cost_time_or_memory(tmp_path: Path) -> None:
+    ids = 20_000
+    rows = [at(10_000_000 * (1 + i // 100), i + 1, 100 * (i % 100)) for i in range(ids)]
+    tracemalloc.start()
+    scores = score(write(tmp_path / "a.txt", rows), write(tmp_path / "b.txt", rows[1:]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6  # a number for each pair of ids needs 3.2 GB
+    for gate in scores.gates.values():
+        assert (gate.clear.misses, gate.identity.misses, gate.clear.switches) == (1, 1, 0)
+        assert gate.hota.hota == pytest.approx(1 - 1 / ids, abs=1e-6)
+
+
+def test_the_order_of_the_rows_does_not_matter(tmp_path: Path) -> None:
+    rows = read_boxes(write(tmp_path / "a.txt", [at(t, i, 100 * i) for t in (1, 2, 4) for i in (1, 2)]))
+    mixed = rows.select(np.array([4, 0, 3, 1, 5, 2]))
+    pairs = pair_rows(mixed, rows, 2, 9)
+    assert [pair.true_id.tolist() for pair in pairs] == [[2, 1], [1, 2]]
+    assert [pair.true_box[:, 0].tolist() for pair in pairs] == [[200, 100], [100, 200]]
+    assert [pair.pred_id.tolist() for pair in pairs] == [[1, 2], [1, 2]]
 
 
 def test_the_table_has_a_line_a_gate(tmp_path: Path) -> None:
