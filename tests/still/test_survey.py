@@ -4,12 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from scalor.boxes import FLAT
 from scalor.errors import InputError
 from scalor.still.foreground import MAX_THRESHOLD
 from scalor.still.still_background import StillBackground
-from scalor.still.survey import Survey, survey
+from scalor.still.survey import Survey, rank_correlation, survey
 from scalor.video import Selection, Video, open_video
 
 from . import films
@@ -203,3 +204,11 @@ def test_a_still_video_is_told(tmp_path: Path) -> None:
     video = open_video(walking_boxes(tmp_path / "film.npy", objects=0))
     with pytest.raises(InputError, match="shows nothing that moves"):
         look(video)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rank_correlation_is_spearmans_also_with_equal_values(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    rows = chance.uniform(0, 100, 60)
+    heights = np.round(rows / 20 + chance.normal(0, 1, 60))
+    assert rank_correlation(rows, heights) == pytest.approx(spearmanr(rows, heights).statistic, abs=1e-12)
