@@ -1,6 +1,7 @@
 """Lists of videos: from files, folders, patterns, and CSV or Parquet tables with options per video."""
 
 import csv
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from scalor.errors import InputError
+from scalor.replacement import MANIFEST
 from scalor.video.reading import IMAGES
 
-VIDEO_FILES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".wmv", ".ts", ".npy", ".npz")
+VIDEO_FILES = (
+    *(".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".wmv", ".flv", ".ogv", ".3gp", ".gif", ".npy", ".npz"),
+    *(".mpg", ".mpeg", ".ts", ".mts", ".m2ts"),
+)
 """Endings of the files of a folder that are videos. A file that is named on its own may have any ending."""
+TIFF = (".tif", ".tiff")
 LISTS = (".csv", ".parquet")
 COLUMNS = ("weights", "region", "start", "end", "stride", "fps", "masks", "raw", "slots", "object_size")
 """Columns of a table that are options of `scalor track`."""
@@ -51,6 +57,11 @@ def find_jobs(words: Sequence[str], options: Mapping[str, Any], columns: Sequenc
     columns
         Columns of a table that are options.
     """
+    if len(words) > 1 and all(Path(word).is_file() for word in words) and are_frames([Path(word) for word in words]):
+        raise InputError(
+            f"{len(words)} images are given, from {words[0]} on: if they are the frames of one video, give their "
+            "folder or quote the pattern; if each is a video, give a table."
+        )
     jobs: dict[str, VideoJob] = {}
     for word in words:
         for job in jobs_of(word, options, columns):
@@ -81,19 +92,47 @@ def videos_of(word: str) -> list[str]:
     """Return the videos that a word names: a folder of images, or a pattern that matches only images, is one video."""
     path = Path(word)
     if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if not hidden(file.relative_to(path))]
-        return [str(file) for file in files if file.suffix.lower() in VIDEO_FILES and file.is_file()] or (
-            [word] if any(file.suffix.lower() in IMAGES for file in path.iterdir()) else []
-        )
+        return [str(video) for video in videos_below(path)]
     if path.exists() or not set("*?[") & set(word):
         return [word]
     matched = sorted(file for file in glob(word, recursive=True) if Path(file).is_file())
-    return [word] if all(Path(file).suffix.lower() in IMAGES for file in matched) else matched
+    return [word] if are_frames([Path(file) for file in matched]) else matched
 
 
-def hidden(path: Path) -> bool:
-    """Return whether a file is hidden, or in a folder that is hidden or holds the film of a report."""
-    return any(part.startswith(".") or part == "report_viewer" for part in path.parts)
+def videos_below(folder: Path) -> list[Path]:
+    """Return the videos of a folder and of its subfolders, but not those in results of earlier runs.
+
+    They are video files and TIFF stacks, or if there are none, the folders of images: this folder, or those below it.
+    """
+    files: list[Path] = []
+    images: list[Path] = []
+    for where, below, names in os.walk(folder):
+        if MANIFEST in names:
+            below.clear()
+            continue
+        below[:] = sorted(name for name in below if not name.startswith(".") and name != "report_viewer")
+        here = [Path(where) / name for name in sorted(names) if not name.startswith(".")]
+        files += [file for file in here if file.suffix.lower() in VIDEO_FILES and file.is_file()]
+        pictures = [file for file in here if file.suffix.lower() in IMAGES]
+        stacks = [file for file in pictures if file.suffix.lower() in TIFF]
+        if stacks and not are_frames(stacks):
+            files += stacks
+        elif len(pictures) > 1 or (pictures and Path(where) == folder):
+            images.append(Path(where))
+    return sorted(files) or ([folder] if folder in images else images)
+
+
+def are_frames(files: Sequence[Path]) -> bool:
+    """Return whether files are images that are the frames of one video, and not TIFF stacks. The first one decides."""
+    if not all(file.suffix.lower() in IMAGES for file in files):
+        return False
+    if not files or files[0].suffix.lower() not in TIFF:
+        return True
+    try:
+        from scalor.video.images import is_stack
+    except ImportError:  # without pillow or tifffile, which a later sentence names
+        return True
+    return not is_stack(files[0])
 
 
 def name_of(video: str, root: Path | None) -> str:

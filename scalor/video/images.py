@@ -58,6 +58,15 @@ def open_pages(path: Path, fps: float) -> IndexedSource:
     return replace(_stills(opened, count, str(path), 1000 / milliseconds if milliseconds else fps), lacking=lacking)
 
 
+def is_stack(path: Path) -> bool:
+    """Return whether a file is a TIFF stack: a video of its own, and not one of the frames of a video."""
+    try:
+        with _opened(path) as pages:
+            return pages.count > 1 and pages.kind == "TIFF"
+    except (InputError, OSError):
+        return False
+
+
 @dataclass(frozen=True)
 class Pages:
     """The pages of an open image file."""

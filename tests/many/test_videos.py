@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 
 from scalor.errors import InputError
 from scalor.many.videos import find_jobs, is_list_of_videos, shard_of
+from scalor.replacement import MANIFEST
 from scalor.visual import save_png
 
 
@@ -36,6 +38,41 @@ def test_the_film_of_a_report_is_no_video_of_the_folder() -> None:
     film.parent.mkdir(parents=True)
     film.touch()
     assert list(named("lab")) == ["cam1_001", "cam2_001"]
+
+
+def test_the_results_in_a_folder_are_no_videos_of_it() -> None:
+    film = Path("lab/results/tracked/cam1_001/overlay.mp4")
+    film.parent.mkdir(parents=True)
+    film.touch()
+    (film.parent / MANIFEST).touch()
+    assert list(named("lab")) == ["cam1_001", "cam2_001"]
+
+
+def test_stacks_are_videos_each_and_single_pages_are_frames_of_one() -> None:
+    for number in range(2):
+        Path("stacks/a").mkdir(parents=True, exist_ok=True)
+        tifffile.imwrite(f"stacks/a/{number}.tif", np.zeros((3, 8, 8), np.uint8), photometric="minisblack")
+        Path("pages").mkdir(exist_ok=True)
+        tifffile.imwrite(f"pages/{number}.tif", np.zeros((8, 8), np.uint8))
+    assert named("stacks") == {"a_0": "stacks/a/0.tif", "a_1": "stacks/a/1.tif"}
+    assert named("stacks/*/*.tif") == {"0": "stacks/a/0.tif", "1": "stacks/a/1.tif"}
+    assert is_list_of_videos(["stacks"])
+    assert named("pages") == {"pages": "pages"}
+    assert not is_list_of_videos(["pages/*.tif"])
+
+
+def test_folders_of_images_are_videos_where_there_are_no_others() -> None:
+    for name in ("clips/01/0.png", "clips/01/1.png", "clips/02/0.png", "clips/02/1.png", "clips/logo/one.png"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        save_png(Path(name), np.zeros((8, 8, 3), np.uint8))
+    assert named("clips") == {"01": "clips/01", "02": "clips/02"}
+    Path("clips/whole.flv").touch()
+    assert named("clips") == {"whole": "clips/whole.flv"}
+
+
+def test_frames_that_a_shell_listed_are_refused() -> None:
+    with pytest.raises(InputError, match=r"2 images are given, from stills/0\.png on: .*give their folder"):
+        named("stills/0.png", "stills/1.png")
 
 
 @pytest.mark.parametrize(
