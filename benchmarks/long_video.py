@@ -28,7 +28,7 @@ from scalor.video import open_video, write_video
 RESULT = Path(__file__).parent / "results" / "cpu-long-video.json"
 FPS = 25
 LOOP = 500
-"""Frames after which the film begins anew."""
+"""Frames after which the film begins again."""
 
 
 @dataclass(frozen=True)

@@ -588,7 +588,7 @@ def copy_of(folder: Path) -> Path:
 def broken(text: str, mutation: Mutation) -> str:
     """Break the line. Raises ValueError where it stands nowhere or more than once."""
     if (times := text.count(mutation.old)) != 1:
-        raise ValueError(f"{mutation.file} holds {mutation.old!r} {times} times: write the mutation anew.")
+        raise ValueError(f"{mutation.file} holds {mutation.old!r} {times} times: write the mutation again.")
     return text.replace(mutation.old, mutation.new)
 
 
@@ -634,7 +634,7 @@ def base(test: str) -> str:
 
 
 def controlled(rows: Sequence[Row], folder: Path) -> list[Row]:
-    """Repeat the tests that failed, on the unbroken copy. Return the rows, judged anew."""
+    """Repeat the tests that failed, on the unbroken copy. Return the rows, judged again."""
     caught = sorted({base(row.by) for row in rows if row.result == "caught"})
     wrong = set()
     if caught and pytest(folder, *caught) != PASSED:

@@ -1,4 +1,4 @@
-"""Make the tables anew on a GPU that is lent by the minute: what matters most first, in as many goes as it takes.
+"""Make the tables again on a GPU, the most important first, in as many runs as it takes.
 
     python -m benchmarks.one_date --seconds 540 --out bundle    # again and again, until nothing is left
     python -m benchmarks.one_date --list                        # what is left, in its order

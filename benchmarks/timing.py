@@ -74,7 +74,7 @@ class Memory:
         self.before = torch.cuda.memory_allocated(device) if device.type == "cuda" else of_process("VmRSS")
 
     def forget_peak(self) -> None:
-        """The high-water mark starts anew; what was in use at the beginning still counts as that."""
+        """The high-water mark starts again; what was in use at the beginning still counts as that."""
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         else:

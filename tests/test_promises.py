@@ -87,7 +87,7 @@ PROMISES: list[tuple[str, str, float]] = [
 @pytest.mark.parametrize(("name", "sentence", "ours"), PROMISES)
 def test_a_number_of_a_page_is_that_of_the_code(name: str, sentence: str, ours: float) -> None:
     found = re.findall(sentence, page(name))
-    assert found, f"{name} does not say {sentence!r} any more: write the promise anew"
+    assert found, f"{name} does not say {sentence!r} any more: write the promise again"
     assert [number(one) for one in found] == pytest.approx([ours] * len(found))
 
 

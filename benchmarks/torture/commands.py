@@ -1,4 +1,4 @@
-"""Commands of `scalor` run in processes of their own, without loading the libraries anew for each.
+"""Commands of `scalor` run in processes of their own, without loading the libraries again for each.
 
 A process that has loaded them forks; the child becomes the command. It has its own files for stdout and stderr, its own
 limits, and is killed with all its children when its time is over.

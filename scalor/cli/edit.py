@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 def films_note(folder: "EditedFolder") -> str:
     """Return a line that says how to draw the films again, if they lag behind the edits."""
     films = " and ".join(folder.stale_films)
-    return f"\n{films} as before: `scalor edit {folder.folder} render` draws anew" if films else ""
+    return f"\n{films} as before: `scalor edit {folder.folder} render` draws again" if films else ""
 
 
 def draw_films(folder: "EditedFolder", video: str | None = None) -> None:

@@ -250,9 +250,9 @@ def add_reproduce(commands: Commands) -> None:
     reproduce.add_argument(
         "table",
         nargs="+",
-        help="tracking, likelihood, ablation, generation, efficiency, generalisation, replay, or all of them: all; "
-        "figures draws the pictures of finished trainings into docs/pictures/results; page writes docs/results.md and "
-        "the results in docs/research.md",
+        help="tracking, likelihood, ablation, generation, efficiency, generalisation, replay, balls, or all of them: "
+        "all; figures draws the pictures of finished trainings into docs/pictures/results; page writes docs/results.md "
+        "and the results in docs/research.md",
     )
     reproduce.add_argument(
         "--setting",

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
         finally:
             session.close()
     if session.problem:
-        raise InputError(f"the edits are in the log, but the files could not be made anew: {session.problem}")
+        raise InputError(f"the edits are in the log, but the files could not be made again: {session.problem}")
     if session.version:
         problem = draw_films_again(session.folder) if by_hand else ""
         if not arguments.json:
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def draw_films_again(folder: "EditedFolder") -> str:
-    """Draw the films anew if they lag behind the edits, until control-C; return a line that says why it failed."""
+    """Draw the films again if they lag behind the edits, until control-C; return a line that says why it failed."""
     films = " and ".join(folder.stale_films)
     if not films:
         return ""

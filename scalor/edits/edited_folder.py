@@ -1,4 +1,4 @@
-"""`EditedFolder`: a result folder with its edit log, its tracks after the edits, and its files made anew from them."""
+"""`EditedFolder`: a result folder with its edit log, its tracks after the edits, and its files made again from them."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ class EditedFolder:
     """A folder that `scalor track` wrote, to correct its tracks.
 
     Edits are appended to `edits.jsonl` in the folder. The files as they were tracked are kept in `original/`; all files
-    of the folder are made anew from those and the log.
+    of the folder are made again from those and the log.
 
     Parameters
     ----------
@@ -157,14 +157,14 @@ class EditedFolder:
         return self.edited.names
 
     def do(self, step: Step, write: bool = True) -> Entry:
-        """Append a step to the log and make the files anew.
+        """Append a step to the log and make the files again.
 
         Parameters
         ----------
         step : Swap, Merge, Split, Delete, Name, Add, Undo or Redo
             A `Split` or `Add` without an id gets the next free one, which the log records.
         write : bool, default True
-            Whether to make the files of the folder anew. After several edits without it, call `write`.
+            Whether to make the files of the folder again. After several edits without it, call `write`.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class EditedFolder:
     def write(
         self, video: str | Path | None = None, films: bool = False, tick: Callable[[], None] = lambda: None
     ) -> None:
-        """Make the files of the folder anew from the original tracks and the log.
+        """Make the files of the folder again from the original tracks and the log.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class EditedFolder:
 
     @property
     def stale(self) -> bool:
-        """Whether the files lag behind the log: after `do` without writing, or a kill. `write` makes them anew."""
+        """Whether the files lag behind the log: after `do` without writing, or a kill. `write` makes them again."""
         entries, state = len(self.entries), self._state
         if state.entries != entries:
             return True

@@ -1,4 +1,4 @@
-"""Make the files of a result folder anew from edited tracks: tables, masks, pictures and report.
+"""Make the files of a result folder again from edited tracks: tables, masks, pictures and report.
 
 Masks keep their pixels: the object that they show gets the id of its box. A deleted box loses its mask; an added box
 has none. The films need every picture of the video, so they are drawn again only when asked for.
@@ -38,7 +38,7 @@ from scalor.visual.strips import save_png
 FILMS = ("overlay.mp4", "labels.mp4")
 NAMES_FILE = "names.csv"
 REMADE = (*(name for name in FILES if name not in (*FILMS, "results.json")), NAMES_FILE)
-"""Files that every edit makes anew."""
+"""Files that every edit makes again."""
 NAMES = "the names that tracks were given: id, name"
 STALE = "; it shows the ids from before the edits: `scalor edit FOLDER render` draws it again"
 STILLS = 6
@@ -47,7 +47,7 @@ NO_PIXELS = "; boxes that were added by hand have no pixels"
 
 
 class Interrupted(Exception):
-    """Files were not made anew, because a further edit came."""
+    """Files were not made again, because a further edit came."""
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ class World(nn.Module):
         A pixel is explained as far as objects cover it and, with `config.explained_error`, as far as their colour there
         is that of the frame. A covered pixel of another colour may show an object that no slot follows yet. Training
         raises `colour_counts` from 0 to 1: before propagation is learned, nothing would count as explained, and
-        everything would be found anew in each frame (docs/log.md).
+        everything would be found again in each frame (docs/log.md).
         """
         frame = (image.shape[-2], image.shape[-1])
         if not self.config.explained_error:

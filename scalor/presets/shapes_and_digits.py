@@ -55,7 +55,7 @@ def colour_explains(config: Config, error: float = 0.3, overlap: float = 0.5) ->
     A pixel that propagated objects cover counts as explained only as far as its colour is right, so discovery sees the
     object behind. A proposal may overlap more with them before it is rejected. Colour begins to count with the first
     pairs of frames and counts fully with the longest sequences: of 22 trainings in which it counted at once, two found
-    everything anew in each frame (docs/log.md).
+    everything again in each frame (docs/log.md).
     """
     model = replace(config.model, explained_error=error, rejection_overlap=overlap)
     train = replace(

@@ -101,9 +101,9 @@ def balls(documents: Sequence[Document]) -> list[str]:
         "ten frames are observed and 90 are generated, the most likely future. MED: mean distance of true and "
         "predicted centres, in sides of the frame, paired once in the first generated frame; G-SWM keeps all objects "
         "alive, here lost ones have no distance. PSNR and SSIM as DDLP and LPWM measure them, over all generated "
-        "frames. LPIPS is not measured: the weights of its network were not at hand. Nothing in SCALOR lets objects "
+        "frames. LPIPS is not measured: it needs the weights of another network. Nothing in SCALOR lets objects "
         "see walls or each other when the future is sampled, so bounces cannot be predicted. Published figures for "
-        "these data are not quoted: they were not at hand in a form that could be checked.",
+        "these data are not quoted, because they could not be checked.",
     ]
 
 

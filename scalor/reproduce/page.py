@@ -66,10 +66,10 @@ def whole_page(documents: Sequence[Document], folder: Path) -> str:
         lines += [*section(own), "", *origin(own, name)]
     lines += [
         "",
-        "## What is to be made anew",
+        "## What is to be made again",
         "",
-        "A preset may change after its results were made. The results stay on this page until they are made anew, by",
-        "these commands. Everything else on this page is of today's presets.",
+        "A preset may change after its results were made. The results stay on this page until they are made again, by",
+        "these commands. Everything else on this page was made with the presets of this version.",
         "",
         *to_be_made(documents),
     ]

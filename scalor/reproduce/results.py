@@ -221,8 +221,9 @@ def origin(documents: Sequence[Document], table: str) -> list[str]:
 
 def outdated(documents: Sequence[Document]) -> list[str]:
     """Return a sentence on the presets that changed since the results were made; an empty list if none changed."""
-    told = "; ".join(f"{', '.join(names)} (first difference: {field})" for field, names in changes(documents).items())
-    return [f"made anew when asked for, since presets have changed: {told}"] if told else []
+    changed = changes(documents).items()
+    told = "; ".join(f"{', '.join(names)} (the first setting that differs: {field})" for field, names in changed)
+    return [f"made with older settings of their presets, which `scalor reproduce` makes again: {told}"] if told else []
 
 
 def changes(documents: Sequence[Document]) -> dict[str, list[str]]:

@@ -19,13 +19,13 @@ from scalor.viewer.chunks import Chunk, TrackIndex, from_script
 from scalor.viewer.writing import FILM, FOLDER, INDEX
 
 WRITE_AFTER = 1.0
-"""Seconds of rest after an edit before the files of the folder are made anew."""
+"""Seconds of rest after an edit before the files of the folder are made again."""
 
 
 class Session:
     """A result folder that a page shows and edits.
 
-    Every edit is in the log when `edit` returns. The tables and pictures of the folder are made anew when edits rest,
+    Every edit is in the log when `edit` returns. The tables and pictures of the folder are made again when edits rest,
     and by `close`.
     """
 
@@ -42,7 +42,7 @@ class Session:
         self._lock = threading.RLock()
         """Held while data of the page are read or an edit is done."""
         self._writing = threading.Lock()
-        """Held while files are made anew, which may take minutes. The page is answered meanwhile."""
+        """Held while files are made again, which may take minutes. The page is answered meanwhile."""
         self._stop = threading.Event()
         self._timer: threading.Timer | None = None
         self._index: dict[str, Any] | None = None
@@ -51,7 +51,7 @@ class Session:
         self.version = 0
         """Number of edits in this session."""
         self.problem: str | None = None
-        """Why the files could not be made anew, if they could not."""
+        """Why the files could not be made again, if they could not."""
         if self.folder.stale:  # an earlier session was killed
             self._write_later()
 
@@ -142,7 +142,7 @@ class Session:
     def edit(self, document: object) -> dict[str, Any]:
         """Do one step of `scalor.edits`, given as for JSON. Raise InputError if it is not possible."""
         step = step_from_dict(document)
-        self._stop.set()  # what is being made anew would be out of date
+        self._stop.set()  # what is being made again would be out of date
         with self._writing, self._lock:
             self._stop.clear()
             before = self.folder.edits
@@ -174,7 +174,7 @@ class Session:
             return self._places[kind]
 
     def close(self) -> None:
-        """Make the files of the folder anew if they lag behind the edits."""
+        """Make the files of the folder again if they lag behind the edits."""
         if self._timer is not None:
             self._timer.cancel()
         self._write()
@@ -192,7 +192,7 @@ class Session:
         self._timer.start()
 
     def _write(self) -> None:
-        """Make the files of the folder anew if they lag behind, unless an edit comes meanwhile."""
+        """Make the files of the folder again if they lag behind, unless an edit comes meanwhile."""
         with self._writing:
             try:
                 if self.folder.stale:

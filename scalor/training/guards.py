@@ -35,7 +35,7 @@ def warnings(config: Config[SystemConfig], step: int, metrics: dict[str, float])
     if length > 1 and metrics["discovered"] > most * metrics["objects"]:
         found.append(
             f"propagation collapse: {metrics['discovered']:.2f} of {metrics['objects']:.2f} objects a frame are found "
-            "anew instead of followed. Remedies: start again with more steps of single frames first in train.lengths "
+            "again instead of followed. Remedies: start again with more steps of single frames first in train.lengths "
             f"(now {config.train.lengths}) or, if objects were followed before, with "
             f"{gradient_remedy(config.train)}; leave model.rejection and model.attention on."
         )

@@ -31,7 +31,7 @@ def test_a_breakage_changes_one_line_that_is_there_and_has_tests(mutation: Mutat
 
 @pytest.mark.parametrize("text", ["x = 1", "y = 1\ny = 1"])
 def test_a_line_that_is_gone_or_stands_twice_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="write the mutation anew"):
+    with pytest.raises(ValueError, match="write the mutation again"):
         broken(text, Mutation("boxes.py", "y = 1", "y = 2", "evaluation"))
 
 

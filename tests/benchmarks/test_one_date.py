@@ -1,4 +1,4 @@
-"""All tables anew: what is wanted, that it trains, measures and stops in time, and what is packed."""
+"""All tables again: what is wanted, that it trains, measures and stops in time, and what is packed."""
 
 import signal
 import tarfile

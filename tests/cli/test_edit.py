@@ -74,7 +74,7 @@ def test_doubtful_places_are_listed(tracked: Path, say: Say) -> None:
 def test_the_films_are_drawn_again(tracked: Path, say: Say) -> None:
     say("edit", tracked, "swap", 1, 2, "--from", MIXED)
     before = (tracked / "overlay.mp4").read_bytes()
-    assert f"`scalor edit {tracked} render` draws anew" in say("edit", tracked, "name", 1, "queen").out
+    assert f"`scalor edit {tracked} render` draws again" in say("edit", tracked, "name", 1, "queen").out
     assert say("edit", tracked, "render").out == f"drawn again in {tracked}\n"
     assert (tracked / "overlay.mp4").read_bytes() != before
 
@@ -106,7 +106,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path, say: Say) -> None:
     assert "holds no tracks.csv" in say("edit", tmp_path, "log").complaint
 
 
-def test_files_that_lag_behind_the_log_are_made_anew(tracked: Path, say: Say) -> None:
+def test_files_that_lag_behind_the_log_are_made_again(tracked: Path, say: Say) -> None:
     EditedFolder(tracked).do(Delete(3), write=False)
     say("edit", tracked, "log")
     with open(tracked / "tracks.csv", newline="") as file:

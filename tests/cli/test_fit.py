@@ -197,7 +197,7 @@ def test_a_video_too_short_for_a_clip_is_refused_by_its_name(say: Say, film: Pat
         (["--scene.frame", "[64, 64]"], "scene.frame is (64, 64)"),
     ],
 )
-def test_what_leaves_nothing_to_learn_from_is_refused_and_can_be_said_anew(
+def test_what_leaves_nothing_to_learn_from_is_refused_and_can_be_said_again(
     words: list[str], said: str, say: Say, film: Path
 ) -> None:
     assert said in say("fit", film, "--out", "mine", *SMALL, *words).complaint

@@ -56,7 +56,7 @@ def test_a_line_cut_short_anywhere_is_as_if_it_had_never_been_begun(log: Path) -
     assert [entry.step for entry in read_log(log, "abc")] == LINES
 
 
-def test_a_log_cut_in_its_first_line_is_begun_anew(log: Path) -> None:
+def test_a_log_cut_in_its_first_line_is_begun_again(log: Path) -> None:
     log.write_bytes(log.read_bytes()[:9])
     assert read_log(log, "abc") == []
     append(log, LINES[0], "abc")

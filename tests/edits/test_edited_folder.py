@@ -331,7 +331,7 @@ def test_a_log_that_was_cut_short_is_not_followed_in_silence(folder: Path) -> No
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"entries": "x"}', "[" * 100_000, '{"entries": 1e999, "tracks_sha256": 3}']
 )
-def test_a_damaged_state_makes_the_files_anew(text: str, folder: Path) -> None:
+def test_a_damaged_state_makes_the_files_again(text: str, folder: Path) -> None:
     EditedFolder(folder).do(RIGHT)
     (folder / "edited.json").write_text(text)
     assert EditedFolder(folder).stale

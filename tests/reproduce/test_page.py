@@ -89,13 +89,13 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
     )
 
 
-def test_the_page_ends_with_what_is_to_be_made_anew_and_the_commands() -> None:
+def test_the_page_ends_with_what_is_to_be_made_again_and_the_commands() -> None:
     old = document("tracking", "shapes-md")
     old["asked"]["config"]["train"]["steps"] += 1
     seen = metrics(iou_plain_mota=0.9, strict_plain_mota=0.8)
     balls = document("balls", "balls-occlusion", metrics=seen, rollouts=ROLLOUTS)
     write(Path("results"), old, document("tracking", "shapes-hd"), balls)
-    text = section("What is to be made anew")
+    text = section("What is to be made again")
     changed, missing = (line.split(" | ") for line in text.splitlines() if line.startswith("| tracking |"))
     assert changed[1:] == [
         "shapes-md",
@@ -148,8 +148,8 @@ def test_without_results_every_row_says_so() -> None:
     page.write(Path("results"))
     text = Path("docs/results.md").read_text()
     rows = sum(not SETTINGS[name].detect for settings in TABLES.values() for name in settings)
-    looks, anew = len(TABLES["generation"]), len(TABLES)  # rows of another table, and the table of what is to be made
-    assert text.count("not measured yet") == rows + looks + anew  # efficiency has a row in each of its two tables
+    looks, again = len(TABLES["generation"]), len(TABLES)  # rows of another table, and the table of what is to be made
+    assert text.count("not measured yet") == rows + looks + again  # efficiency has a row in each of its two tables
     assert text.count("Nothing measured yet: `scalor reproduce ") == len(SECTIONS)
 
 

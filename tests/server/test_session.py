@@ -136,7 +136,7 @@ def test_masks_stay_with_their_boxes_after_the_files_follow(folder: Path) -> Non
     assert after[1 : COUNT * FRAMES // 2 : COUNT] == before[2 : COUNT * FRAMES // 2 : COUNT]
 
 
-def test_files_that_a_killed_session_left_behind_are_made_anew(folder: Path) -> None:
+def test_files_that_a_killed_session_left_behind_are_made_again(folder: Path) -> None:
     Session(folder, LATER).edit({"op": "delete", "id": 2})  # and is never closed
     assert EditedFolder(folder).stale
     Session(folder, LATER).close()

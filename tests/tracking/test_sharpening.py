@@ -1,4 +1,4 @@
-"""Boxes drawn anew around what stands out."""
+"""Boxes drawn again around what stands out."""
 
 import numpy as np
 import pytest

@@ -152,7 +152,7 @@ def test_other_noise_is_told_apart() -> None:
     assert apart(gradients(one), gradients(other)) > 100 * ROUNDING
 
 
-def test_a_step_captured_anew_goes_on_as_if_never_left() -> None:
+def test_a_step_captured_again_goes_on_as_if_never_left() -> None:
     """A step of another length in between gives the graph up; the optimiser stays."""
     plain, captured = make(PlainStep, settings()), make(TrainingStep, settings())
     for number in (4, 0, 4, 2, 5):

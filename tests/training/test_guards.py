@@ -70,14 +70,14 @@ def test_a_background_is_the_first_suspect() -> None:
     assert "nothing is found" in said(objects=0.0)[0]
 
 
-def test_in_longer_sequences_half_of_the_objects_found_anew_are_too_many() -> None:
+def test_in_longer_sequences_half_of_the_objects_found_again_are_too_many() -> None:
     for length, sentences in ((2, 0), (3, 0), (4, 1), (10, 1)):
         config = replace(CONFIG, train=replace(CONFIG.train, lengths=((0, length),)))
         assert len(said(config, discovered=2.1)) == sentences
         assert said(config, discovered=1.9) == []
 
 
-def test_in_single_frames_everything_is_found_anew() -> None:
+def test_in_single_frames_everything_is_found_again() -> None:
     single = replace(CONFIG, train=replace(CONFIG.train, lengths=((0, 1), (FIRST_WARNING_STEP, 2))))
     assert said(single, step=FIRST_WARNING_STEP, discovered=4.0) == []  # the stretch before had one frame a clip
     assert len(said(single, step=FIRST_WARNING_STEP + single.train.log_every, discovered=4.0)) == 1

@@ -277,10 +277,10 @@ def test_a_line_a_zone_and_a_known_length_are_drawn(served: Served, folder: Path
     assert served.stop() == 0
 
 
-def test_files_that_cannot_be_made_anew_are_told_of_on_the_page(served: Served, folder: Path, screen: Screen) -> None:
+def test_files_that_cannot_be_made_again_are_told_of_on_the_page(served: Served, folder: Path, screen: Screen) -> None:
     screen.open(served.address)
     (folder / "report.html").write_text("changed by hand")
     screen.page.evaluate("scalor.page.editor.send({op: 'delete', id: 2})")
-    screen.page.locator(".message", has_text="could not be made anew: ").wait_for(timeout=30_000)
+    screen.page.locator(".message", has_text="could not be made again: ").wait_for(timeout=30_000)
     assert "report.html was changed" in screen.text(".message")
     assert served.stop() == 2

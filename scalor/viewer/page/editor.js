@@ -173,11 +173,11 @@ export class Editor {
     this.checking = setTimeout(() => this.check(), CHECK_AFTER);
   }
 
-  /** Say on the page if the server could not make the files of the folder anew. */
+  /** Say on the page if the server could not make the files of the folder again. */
   async check() {
     try {
       const { problem } = await this.page.store.load("index");
-      if (problem || this.warned) this.page.say(problem ? `The edits are saved, but the files could not be made anew: ${problem}` : "");
+      if (problem || this.warned) this.page.say(problem ? `The edits are saved, but the files could not be made again: ${problem}` : "");
       this.warned = problem !== null;
     } catch {
       this.tell(GONE);
