@@ -84,8 +84,8 @@ def test_a_training_whose_preset_has_changed_since_is_named_with_what_has_change
     )
     (line,) = [line for line in section("Tracking").splitlines() if "older settings of their presets" in line]
     assert line.endswith(
-        "changed: shapes-hd, shapes-ld (first difference: train.steps); shapes-vhd (first difference: settings that "
-        "there were then)"
+        "makes again: shapes-hd, shapes-ld (the first setting that differs: train.steps); shapes-vhd (the first "
+        "setting that differs: settings that there were then)"
     )
 
 
