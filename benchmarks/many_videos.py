@@ -31,6 +31,7 @@ from benchmarks import plan, report
 from scalor.many.index_page import write_index
 from scalor.many.store import STORE, TABLES, finish_store, part
 from scalor.many.video_records import RECORDS, VIDEOS, VideoOutcome
+from scalor.replacement import PARTIAL
 from scalor.video import write_video
 
 RESULTS = Path(__file__).parent / "results"
@@ -182,7 +183,7 @@ class StoreRow:
 
 
 def stores(folder: Path, frames: int, counts: Sequence[int], tracked: int = 4) -> list[StoreRow]:
-    """Measure stores of more and more videos: a few are tracked, the others are copies of them under other names."""
+    """Measure stores of more and more videos: a few are tracked, the others are copies under other names."""
     draw(folder / "videos", tracked, frames)
     _, summary = run(command(folder / "videos", folder / "few"))
     outcomes = [VideoOutcome(**one) for one in summary["videos"]]
@@ -195,7 +196,7 @@ def stores(folder: Path, frames: int, counts: Sequence[int], tracked: int = 4) -
             for table in TABLES:
                 target = part(out, table, every[-1].name)
                 target.parent.mkdir(parents=True)
-                os.link(part(folder / "few", table, one.name), target)
+                shutil.copyfile(part(folder / "few", table, one.name), target)
         start = time.perf_counter()
         finish_store(out, every)
         written = time.perf_counter()
@@ -227,9 +228,16 @@ def workers_of(process: int) -> list[int]:
     for number in children(process):
         with suppress(OSError, ValueError):
             parent = int(Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[1])
-            if parent != process:
+            if parent != process and is_worker(number):
                 direct.add(number)
     return sorted(direct)
+
+
+def is_worker(number: int) -> bool:
+    """Return whether a process is a worker, and not a program that a worker runs."""
+    with suppress(OSError):
+        return "forkserver" in Path(f"/proc/{number}/cmdline").read_text()
+    return False
 
 
 def started(words: list[str]) -> "subprocess.Popen[str]":
@@ -251,22 +259,23 @@ def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> lis
 
     out = folder / "kills"
     start = time.monotonic()
-    process, killed, driver_kills, lost = started(command(folder / "videos", out, "--jobs", "2")), 0, 0, 0
+    process, killed, before = started(command(folder / "videos", out, "--jobs", "2")), 0, {}
     while process.poll() is None:
         time.sleep(chance.uniform(0.2, 1.5) * rows[0].seconds / max(1, kills))
         if killed < kills and (found := workers_of(process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(chance.choice(found), signal.SIGKILL)
-            killed += 1
-        if killed == kills // 2 and not driver_kills:
+                killed += 1
+        if killed == kills // 2 and not before:
             before = records(out)
             process.kill()
             process.wait()
-            driver_kills += 1
             process = started(command(folder / "videos", out, "--jobs", "2"))
-            lost += sum(records(out).get(name) != text for name, text in before.items())
     document = json.loads(process.communicate()[0])
-    name = f"{killed} workers and the driver killed, {lost} records lost"
+    after = records(out)
+    lost = sum(after.get(name) != text for name, text in before.items())  # tracked again although they were done
+    retried = sum(one["attempts"] - 1 for one in document["videos"])
+    name = f"{killed} workers and the driver killed ({retried} retries after that), {lost} of {len(before)} done again"
     rows.append(row_of(name, time.monotonic() - start, document, out, first))
     seconds, summary = run(command(folder / "videos", out, "--jobs", "2"))
     rows.append(row_of("the same command again", seconds, summary, out, first))
@@ -278,9 +287,12 @@ def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> lis
         process = started(command(folder / "videos", out, "--engine", "ray", "--address", made.address))
         while process.poll() is None and len(records(out)) < videos // 3:
             time.sleep(0.2)
+        at_work = [path.name for path in (out / VIDEOS).glob("*") if (path / PARTIAL).exists()]
+        assert process.poll() is None, "the run was over before the node could be killed: give more videos"
         made.remove_node(node, allow_graceful=False)
         document = json.loads(process.communicate()[0])
-        rows.append(row_of("a node of Ray killed", time.monotonic() - start, document, out, first))
+        name = f"a node of Ray killed, one of three with {len(at_work)} videos at work"
+        rows.append(row_of(name, time.monotonic() - start, document, out, first))
 
     size = sum(path.stat().st_size for path in first[1].rglob("*") if path.is_file())
     if (full := full_disk(folder, max(1, size // 3 // 2**20))) is not None:

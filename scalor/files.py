@@ -92,6 +92,11 @@ def check_is_file(path: str | Path, wanted: str) -> None:
         raise InputError(f"{path} is not a file: give {wanted}.")
 
 
+DEEPEST = 500
+"""Largest number of parts of a path. Python creates the folders of a path one inside the other, and more would exhaust
+its stack."""
+
+
 def open_folder(path: str | Path) -> Path:
     """Create a folder if it does not exist, check that it is writable, and return its path.
 
@@ -100,6 +105,8 @@ def open_folder(path: str | Path) -> Path:
     from tempfile import TemporaryFile
 
     folder = Path(path)
+    if len(folder.parts) > DEEPEST:
+        raise InputError(f"folder {path} has {len(folder.parts)} parts: choose a shorter path with --out.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=folder).close()  # has no name, where the system allows it: a kill leaves nothing
@@ -109,9 +116,12 @@ def open_folder(path: str | Path) -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file next to `path` to write into, and rename it to `path` only if the block succeeds."""
-    temporary = path.with_name(f".{path.stem}.{token_hex(4)}{path.suffix}")
+def replacing(path: Path, ending: str | None = None) -> Iterator[Path]:
+    """Yield a temporary file next to `path` to write into, and rename it to `path` only if the block succeeds.
+
+    The temporary file has the ending of `path`, or the one that is given.
+    """
+    temporary = path.with_name(f".{path.stem}.{token_hex(4)}{path.suffix if ending is None else ending}")
     try:
         temporary.touch()
     except OSError as error:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
+from errno import ENOENT
 from functools import cache
 from glob import glob
 from pathlib import Path
@@ -19,7 +20,7 @@ def of_video(video: str | Path | ArrayLike) -> str:
     """Return the fingerprint of a video: a file, a folder or pattern of images, or an array.
 
     Of a file of more than 4 MiB, its size and 64 blocks spread over it are hashed, which takes milliseconds even for a
-    day of video. Neither its name nor its date matters.
+    day of video. Neither its name nor its date matters. Raise OSError if nothing is there.
     """
     if not isinstance(video, str | Path):
         values = np.ascontiguousarray(video)
@@ -28,6 +29,8 @@ def of_video(video: str | Path | ArrayLike) -> str:
     if path.is_file():
         return digest(parts_of_file(path))
     files = sorted(path.iterdir()) if path.is_dir() else sorted(Path(name) for name in glob(str(video), recursive=True))
+    if not files:
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(video))
     return digest(part for file in files if file.is_file() for part in (file.name.encode(), *parts_of_file(file)))
 
 

@@ -216,7 +216,7 @@ def track_to_folder(
         "slots": slots,
         "object size": object_size,
         "way of tracking": method.name,
-        "device": "cpu" if str(device) == "auto" and not torch.cuda.is_available() else device,
+        "device": kind_of(device),
     }
     key = run_key(video, choice, options)
     resume = Resumption(key, STATE_CLASSES, restart, replace_unfinished)
@@ -230,6 +230,13 @@ def track_to_folder(
         results.health = write_steps(steps, tracker, view, results, quiet, on_frame)
         seconds = time.monotonic() - begun
     return TrackedVideo(results.summary, view, results.health, seconds, before)
+
+
+def kind_of(device: str | torch.device) -> str:
+    """Return the kind of device that is used, "cpu" or "cuda"; one of several GPUs is as good as another."""
+    if str(device) == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return str(device).partition(":")[0]
 
 
 def run_key(video: str | Path | ArrayLike, choice: TrackerChoice, options: Mapping[str, object]) -> dict[str, str]:

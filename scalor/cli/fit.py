@@ -74,6 +74,7 @@ def run_each(arguments: argparse.Namespace, words: list[str]) -> int:
     if arguments.resume:
         raise InputError("--resume is given with --each: leave it out; stopped fits are resumed without it.")
     options = {name: getattr(arguments, name) for name in (*OPTIONS, *PART, "device")}
+    checkpoint.pick_device(arguments.device)  # raise InputError before any work is done
     options |= {"region": region_of(arguments), "settings": overrides.settings(words)}
     jobs = find_jobs(arguments.video, {name: value for name, value in options.items() if is_given(value)}, COLUMNS)
     part = shard_of(jobs, arguments.shard)

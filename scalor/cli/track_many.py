@@ -28,8 +28,6 @@ def run_many(arguments: argparse.Namespace) -> int:
         names = ("weights", "object_size", "slots", "masks", "raw", "device")
         TrackerChoice(**{name: one[name] for name in names if name in one})
     part = shard_of(jobs, arguments.shard)
-    if not part:
-        raise InputError(f"--shard leaves none of {len(jobs)} videos: give fewer parts.")
     try:
         with stop_signals_raised():
             summary = track_many(

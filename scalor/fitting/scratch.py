@@ -29,6 +29,8 @@ LEAST_AREA = 100.0
 span several cells of several pixels."""
 STEP = 0.12
 """Distance that an object should move from one frame to the next, as a share of its shorter side."""
+SMALLEST_SIDE, LARGEST_SIDE = 2, 512
+"""Sides of objects, in pixels of the model's frames, that a training from scratch takes."""
 LARGEST_STRIDE = 8
 """Largest stride that is chosen automatically."""
 STRENGTH, MOST_STRENGTH, MOST_CONTRAST = 0.4, 0.7, 10.0
@@ -70,6 +72,11 @@ def choose(found: Survey, options: FitOptions, size: tuple[int, int], frames: in
     scale = options.scale or scale_for(height * width)
     stride = options.stride or min(stride_for(found.speed, min(height, width)), max(1, frames // LENGTH))
     object_size = (round(height * scale, 1), round(width * scale, 1))
+    if min(object_size) < SMALLEST_SIDE or max(object_size) > LARGEST_SIDE:
+        raise InputError(
+            f"scale is {scale:g}, so the model would see objects of {object_size[0]:g}x{object_size[1]:g} px: give a "
+            f"scale at which their sides are from {SMALLEST_SIDE} to {LARGEST_SIDE} px."
+        )
     cell = (power_of_two_below(object_size[0] / CELLS), power_of_two_below(object_size[1] / CELLS))
     frame = tuple(
         min(room // step, math.ceil(max(SMALLEST_CLIP, count * side) / step)) * step

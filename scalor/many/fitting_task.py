@@ -11,10 +11,10 @@ from typing import Any
 
 from scalor.checkpoint import MODEL_FILE
 from scalor.errors import InputError
-from scalor.files import Stopped, as_json, open_folder, replacing
+from scalor.files import Stopped, as_json, folder_lock, open_folder, replacing
 from scalor.many.run import ManySummary, run_jobs
 from scalor.many.tracking_task import as_text, video_print
-from scalor.many.video_records import VideoOutcome, read_record, write_record
+from scalor.many.video_records import VideoOutcome, read_record, record_path, write_record
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, Tell
 from scalor.many.workers import ALL_CORES, Workers
@@ -54,6 +54,9 @@ def fit_each(
     """
     begun = time.monotonic()
     folder = open_folder(out)
+    for job in jobs:
+        if job.name == FITS:
+            raise InputError(f"{job.video} is named {FITS}, as the folder of the records: give it a name in a table.")
     outcomes = run_jobs(FIT, jobs, folder, workers, quiet=quiet)
     summary = ManySummary(folder, outcomes, time.monotonic() - begun)
     if whole:
@@ -62,27 +65,51 @@ def fit_each(
     return summary
 
 
-def fit_video(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, Any]:
-    """Fit weights to a video, or resume that; return the facts of its outcome."""
+def fit_video(job: VideoJob, out: Path, tell: Tell) -> dict[str, Any]:
+    """Fit weights to a video, or resume that; return the facts of its outcome.
+
+    The weights of a fit with other options are put aside until the new ones are there.
+    """
     import torch
 
     from scalor.fitting.fit import CHOSEN_FILE, fit
 
     torch.set_num_threads(1)  # the results must not depend on the number of workers
-    folder, key = out / job.name, key_of(job, out)
+    folder, aside, key = out / job.name, out / f".{job.name}.before", key_of(job, out)
     before = read_record(out, job.name, FITS)
     if before is None and (folder / CHOSEN_FILE).exists():
         raise InputError(f"folder {folder} holds a run of another command: choose another folder with --out.")
-    if before is not None and before["key"] != key:
-        shutil.rmtree(folder, ignore_errors=True)
+    if before is not None and before["key"] != key and folder.exists():
+        with folder_lock(folder):
+            if aside.exists():  # the one there is finished, the later one is not
+                shutil.rmtree(folder)
+            else:
+                folder.rename(aside)
+                write_record(aside, VideoOutcome(**before["outcome"]), before["key"], ".")
     write_record(out, VideoOutcome(job.name, job.video, "begun"), key, FITS)
-    if (folder / CHOSEN_FILE).exists():
-        fitted = fit(job.video, folder, resume=True, device=job.options.get("device", "auto"), quiet=True)
-    else:
-        fitted = fit(job.video, folder, quiet=True, **job.options)
+    try:
+        if (folder / CHOSEN_FILE).exists():
+            fitted = fit(job.video, folder, resume=True, device=job.options.get("device", "auto"), quiet=True)
+        else:
+            fitted = fit(job.video, folder, quiet=True, **job.options)
+    except Exception:
+        put_back(job, out, aside)
+        raise
     if fitted.stopped:
         raise Stopped(fitted.stopped)
+    shutil.rmtree(aside, ignore_errors=True)
     return {"verdict": "fitted" if fitted.compared is None else str(fitted.compared.to_dict()["kept"])}
+
+
+def put_back(job: VideoJob, out: Path, aside: Path) -> None:
+    """Put weights that were put aside, and their record, where they were."""
+    before = read_record(aside, job.name, ".")
+    if before is None:
+        return
+    shutil.rmtree(out / job.name, ignore_errors=True)
+    aside.rename(out / job.name)
+    record_path(out / job.name, job.name, ".").unlink()
+    write_record(out, VideoOutcome(**before["outcome"]), before["key"], FITS)
 
 
 def key_of(job: VideoJob, out: Path) -> dict[str, str]:
@@ -93,9 +120,9 @@ def key_of(job: VideoJob, out: Path) -> dict[str, str]:
     return {"video": video_print(job.video), "weights": start, **as_text(job.options)}
 
 
-def weights_of(job: VideoJob, out: Path) -> Path:
+def weights_of(job: VideoJob, out: Path) -> list[Path]:
     """Return the file of the weights of a video."""
-    return out / job.name / MODEL_FILE
+    return [out / job.name / MODEL_FILE]
 
 
 FIT = Task(FITS, key_of, fit_video, weights_of)

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -54,7 +55,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def work(task: Task, job: VideoJob, out: Path, again: bool, results: "Connection[object, object]") -> None:
+def work(task: Task, job: VideoJob, out: Path, results: "Connection[object, object]") -> None:
     """Do a task for a video in a process of its own, and send the progress and the outcome."""
 
     def tell(frames: int, total: int | None) -> None:
@@ -63,10 +64,19 @@ def work(task: Task, job: VideoJob, out: Path, again: bool, results: "Connection
         except OSError as error:  # the driver is gone
             raise Stopped(signal.SIGTERM) from error
 
+    threading.Thread(target=end_with_the_driver, daemon=True).start()
     try:
-        results.send(do_job(task, job, out, tell, again))
+        results.send(do_job(task, job, out, tell))
     except (Stopped, OSError):
         raise SystemExit(1) from None
+
+
+def end_with_the_driver() -> None:
+    """Wait until the driver has ended, however it ended, and stop this process then."""
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def run_local(
@@ -77,7 +87,6 @@ def run_local(
     retries: int,
     progress: Progress,
     devices: Sequence[str] = (),
-    again: bool = False,
 ) -> Iterator[VideoOutcome]:
     """Do a task for videos in worker processes and yield each outcome as soon as it is known.
 
@@ -100,8 +109,6 @@ def run_local(
         Receives the progress of every video.
     devices
         Devices to spread the videos over; empty for the device of each job.
-    again
-        Whether to do every video from the beginning, whatever is there.
     """
     kind = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context: Any = multiprocessing.get_context(kind)
@@ -117,7 +124,7 @@ def run_local(
                 slot = free.pop()
                 placed = on_device(job, devices[slot % len(devices)]) if devices else job
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=work, args=(task, placed, out, again and attempt == 1, theirs))
+                process = context.Process(target=work, args=(task, placed, out, theirs))
                 process.start()
                 theirs.close()
                 running[ours] = Running(process, job, attempt, slot)

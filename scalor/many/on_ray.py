@@ -1,5 +1,8 @@
 """Work on a Ray cluster: a task for each video, with the same work as in a process of this machine."""
 
+import os
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -7,15 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from scalor.errors import InputError
+from scalor.files import STOP_SIGNALS, Stopped, restore
 from scalor.many.video_records import VideoOutcome
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, do_job
 from scalor.many.workers import Workers
 
 
-def work_on_ray(task: Task, job: VideoJob, out: str, again: bool) -> VideoOutcome:
-    """Do a task for a video on a node; the folder of all results must be the same for all nodes."""
-    return do_job(task, job, Path(out), None, again)
+def work_on_ray(task: Task, job: VideoJob, out: str, words: list[str]) -> VideoOutcome:
+    """Do a task for a video on a node; the folder of all results must be the same for all nodes.
+
+    `words` is the command line of the driver, for the provenance of the results.
+    """
+    sys.argv = words
+    try:
+        return do_job(task, job, Path(out))
+    except Stopped as stop:
+        raise SystemExit(1) from stop  # as a lost worker, whose task Ray starts elsewhere
 
 
 def connect(address: str | None) -> Any:
@@ -26,7 +37,10 @@ def connect(address: str | None) -> Any:
         raise InputError("engine is 'ray' and the package ray is missing: run pip install 'scalor[ray]'.") from error
     if not ray.is_initialized():
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+            local = address is None and "RAY_ADDRESS" not in os.environ  # not one that happens to run here
+            ray.init(address="local" if local else address, log_to_driver=False, logging_level="ERROR")
+            restore(handlers)  # Ray has its own
         except (ConnectionError, ValueError) as error:
             raise InputError(f"address is {address!r}: no Ray cluster answers there ({error}).") from error
         except Exception as error:  # Ray raises exceptions of no further type where its servers do not start
@@ -40,7 +54,6 @@ def run_on_ray(
     jobs: Sequence[VideoJob],
     out: Path,
     workers: Workers,
-    again: bool = False,
 ) -> Iterator[VideoOutcome]:
     """Do a task for videos on a Ray cluster and yield each outcome as soon as it is known.
 
@@ -56,13 +69,11 @@ def run_on_ray(
         The folder of all results, on storage that all nodes share.
     workers
         The address of the cluster, and the GPUs and retries of each video.
-    again
-        Whether to do every video from the beginning, whatever is there.
     """
     ray = connect(workers.address)
     remote = ray.remote(num_cpus=1, num_gpus=workers.gpus, max_retries=workers.retries)(work_on_ray)
     whole = str(out.resolve())
-    pending = {remote.remote(task, replace(job, video=absolute(job.video)), whole, again): job for job in jobs}
+    pending = {remote.remote(task, anywhere(job), whole, sys.argv): job for job in jobs}
     try:
         while pending:
             (ready, *_), _ = ray.wait(list(pending), num_returns=1)
@@ -77,6 +88,10 @@ def run_on_ray(
             ray.cancel(left, force=True)
 
 
-def absolute(video: str) -> str:
-    """Return the absolute path of a video, which a task on another node needs."""
-    return str(Path(video).absolute())
+def anywhere(job: VideoJob) -> VideoJob:
+    """Return the job with absolute paths, which a task in another folder or on another node needs."""
+    options = dict(job.options)
+    for name in ("weights", "truth"):
+        if name in options and Path(str(options[name])).exists():
+            options[name] = str(Path(str(options[name])).absolute())
+    return replace(job, video=str(Path(job.video).absolute()), options=options)

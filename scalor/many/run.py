@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from scalor.many.local import Progress, run_local, usable_cores
 from scalor.many.on_ray import run_on_ray
 from scalor.many.store import finish_store
 from scalor.many.tracking_task import TRACK
-from scalor.many.video_records import VideoOutcome
+from scalor.many.video_records import VIDEOS, VideoOutcome, read_record, recorded
 from scalor.many.videos import VideoJob
-from scalor.many.worker import Task
+from scalor.many.worker import Task, forget
 from scalor.many.workers import ALL_CORES, Workers
 
 
@@ -101,17 +101,20 @@ def run_jobs(
 ) -> tuple[VideoOutcome, ...]:
     """Do a task for every video, and return the outcomes in the order of the jobs; see `track_many`."""
     open_folder(folder / task.records)
+    if again:
+        for job in jobs:
+            forget(task, job, folder)
     if workers.engine == "ray":
 
         def start(report: Progress) -> Iterator[VideoOutcome]:
-            return run_on_ray(task, jobs, folder, workers, again)
+            return run_on_ray(task, jobs, folder, workers)
 
     else:
         devices = graphics_cards(jobs)
         count = min(workers.count or len(devices) or usable_cores(), max(1, len(jobs)))
 
         def start(report: Progress) -> Iterator[VideoOutcome]:
-            return run_local(task, jobs, folder, count, workers.retries, report, devices, again)
+            return run_local(task, jobs, folder, count, workers.retries, report, devices)
 
     found: dict[str, VideoOutcome] = {}
     with ProgressOfAll(len(jobs), quiet, unit) as shown, closing(start(shown.report)) as outcomes:  # type: ignore[type-var]
@@ -131,11 +134,22 @@ def graphics_cards(jobs: Sequence[VideoJob]) -> list[str]:
 
 
 def write_summary(summary: ManySummary) -> None:
-    """Write `summary.json`, the index page, and the manifest of the store."""
+    """Write `summary.json`, the index page, and the manifest of the store, with the videos of earlier runs."""
+    every = replace(summary, outcomes=(*summary.outcomes, *earlier(summary.folder, summary.outcomes)))
     with replacing(summary.folder / "summary.json") as temporary:
-        temporary.write_text(as_json(summary.to_dict()))
-    finish_store(summary.folder, summary.outcomes)
-    write_index(summary.folder, summary.outcomes)
+        temporary.write_text(as_json(every.to_dict()))
+    finish_store(summary.folder, every.outcomes)
+    write_index(summary.folder, every.outcomes)
+
+
+def earlier(folder: Path, outcomes: Sequence[VideoOutcome]) -> list[VideoOutcome]:
+    """Return the outcomes of other videos, of earlier runs, whose results are still in the folder."""
+    found = []
+    for name in set(recorded(folder)) - {one.name for one in outcomes}:
+        record = read_record(folder, name)
+        if record is not None and record["outcome"]["state"] == "done" and (folder / VIDEOS / name).exists():
+            found.append(VideoOutcome(**{**record["outcome"], "state": "kept"}))
+    return sorted(found, key=lambda one: one.name)
 
 
 class ProgressOfAll:

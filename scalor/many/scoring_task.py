@@ -149,7 +149,7 @@ def files_in(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.iterdir()) if path.suffix in TABLES and path.is_file()}
 
 
-def score_video(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, Any]:
+def score_video(job: VideoJob, out: Path, tell: Tell) -> dict[str, Any]:
     """Score a video and write the scores; return the facts of its outcome."""
     found = score(job.video, job.options["truth"], job.options["frames"], job.options["minimum_presence"])
     counts = {name: one.counts() for name, one in found.gates.items()}
@@ -176,4 +176,9 @@ def scores_of(job: VideoJob, out: Path) -> Path:
     return out / SCORES / f"{job.name}.json"
 
 
-SCORE = Task(f"{SCORES}/.records", key_of, score_video, scores_of)
+def products_of(job: VideoJob, out: Path) -> list[Path]:
+    """Return the file of the scores of a video."""
+    return [scores_of(job, out)]
+
+
+SCORE = Task(f"{SCORES}/.records", key_of, score_video, products_of)

@@ -141,7 +141,7 @@ def times_of(video: Video, stretches: int) -> list[float]:
     return [start + length * number / stretches for number in range(stretches + 1)]
 
 
-def track_stretch(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, Any]:
+def track_stretch(job: VideoJob, out: Path, tell: Tell) -> dict[str, Any]:
     """Track a stretch into a file; return the facts of its outcome."""
     import torch
 
@@ -172,7 +172,12 @@ def file_of(job: VideoJob, out: Path) -> Path:
     return out / f"{job.name}.stretch"
 
 
-STRETCH = Task("records", key_of, track_stretch, file_of)
+def products_of(job: VideoJob, out: Path) -> list[Path]:
+    """Return the file with the tracks of a stretch."""
+    return [file_of(job, out)]
+
+
+STRETCH = Task("records", key_of, track_stretch, products_of)
 
 
 @dataclass(frozen=True)

@@ -1,54 +1,51 @@
 """Tracking as a task: each video into a result folder of its own, and into the store."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scalor.errors import InputError
-from scalor.files import FolderBusy
-from scalor.many.store import add_to_store
-from scalor.many.video_records import RECORDS, VIDEOS, VideoOutcome
+from scalor.many.store import add_to_store, available, part
+from scalor.many.video_records import RECORDS, VIDEOS, VideoOutcome, read_record, write_record
 from scalor.many.videos import VideoJob
 from scalor.many.worker import Task, Tell, do_job
 
-BUSY_SECONDS = 60.0
-"""Time to wait for a folder in which a worker of a run that was killed is still writing."""
+FACTS = ("frames", "objects", "rows", "verdict", "frames_before")
+"""Fields of the outcome that tracking finds out."""
 
 
-def track_job(job: VideoJob, out: Path, tell: Tell | None = None, again: bool = False) -> VideoOutcome:
+def track_job(job: VideoJob, out: Path, tell: Tell | None = None) -> VideoOutcome:
     """Track a video into its folder, unless that was done before; see `do_job`."""
-    return do_job(TRACK, job, out, tell, again)
+    return do_job(TRACK, job, out, tell)
 
 
-def tracked(job: VideoJob, out: Path, tell: Tell, again: bool) -> dict[str, Any]:
-    """Track a video and add it to the store; return the facts of its outcome."""
+def tracked(job: VideoJob, out: Path, tell: Tell) -> dict[str, Any]:
+    """Track a video and add it to the store; return the facts of its outcome.
+
+    If a run ended between the two, the video is not tracked again.
+    """
+    key, before = key_of(job, out), read_record(out, job.name)
+    if before is not None and before["key"] == key and report_of(job, out).exists():
+        facts = {name: before["outcome"][name] for name in FACTS}
+    else:
+        facts = track(job, out, tell)
+        write_record(out, VideoOutcome(job.name, job.video, "tracked", **facts), key)
+    add_to_store(out, job.name, out / VIDEOS / job.name)
+    return facts
+
+
+def track(job: VideoJob, out: Path, tell: Tell) -> dict[str, Any]:
+    """Track a video into its folder; return the facts of its outcome."""
     import torch
 
     from scalor.pipeline import track_to_folder
 
     torch.set_num_threads(1)  # the results must not depend on the number of workers
     folder = out / VIDEOS / job.name
-    until = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            found = track_to_folder(
-                job.video, folder, quiet=True, restart=again, replace_unfinished=True, on_frame=tell, **job.options
-            )
-            break
-        except FolderBusy:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.5)
-    add_to_store(out, job.name, folder)
-    health = found.health
-    return {
-        "frames": found.summary.frames,
-        "objects": found.summary.objects,
-        "rows": found.summary.rows,
-        "verdict": None if health is None else health.verdict,
-        "frames_before": found.frames_before,
-    }
+    found = track_to_folder(job.video, folder, quiet=True, replace_unfinished=True, on_frame=tell, **job.options)
+    summary, health = found.summary, found.health
+    verdict = None if health is None else health.verdict
+    return dict(zip(FACTS, (summary.frames, summary.objects, summary.rows, verdict, found.frames_before), strict=True))
 
 
 def key_of(job: VideoJob, out: Path) -> dict[str, str]:
@@ -81,4 +78,9 @@ def report_of(job: VideoJob, out: Path) -> Path:
     return out / VIDEOS / job.name / "report.html"
 
 
-TRACK = Task(RECORDS, key_of, tracked, report_of)
+def products_of(job: VideoJob, out: Path) -> list[Path]:
+    """Return the report of a video, and its part of the store if there is one."""
+    return [report_of(job, out), *([part(out, "tracks", job.name)] if available() else [])]
+
+
+TRACK = Task(RECORDS, key_of, tracked, products_of)

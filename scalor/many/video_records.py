@@ -12,7 +12,7 @@ RECORDS = "videos"
 """Folder of the records, one JSON file per video, in the folder of all results."""
 VIDEOS = "tracked"
 """Folder of the result folders, in the folder of all results."""
-State = Literal["done", "kept", "failed", "begun"]
+State = Literal["done", "kept", "failed", "begun", "tracked"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class VideoOutcome:
     name: str
     video: str
     state: State
-    """`kept` if the results of an earlier run were there already; `begun` only in the record of a fit under way."""
+    """`kept` if the results of an earlier run were there already. In records only: `begun`, a fit under way; `tracked`,
+    results that are not in the store yet."""
     reason: str = ""
     """Why it failed."""
     frames: int = 0
@@ -59,3 +60,8 @@ def read_record(out: Path, name: str, records: str = RECORDS) -> dict[str, Any] 
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return record if isinstance(record.get("key"), dict) else None
+
+
+def recorded(out: Path, records: str = RECORDS) -> list[str]:
+    """Return the names of all videos that have a record."""
+    return sorted(path.stem for path in (out / records).glob("*.json") if not path.name.startswith("."))

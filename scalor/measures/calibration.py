@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from scalor.errors import InputError
 
+LEAST_SCALE, MOST_SCALE = 1e-12, 1e12
+"""Millimetres that a pixel may show: far less than an atom, far more than the way to the moon."""
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -22,8 +25,11 @@ class Calibration:
 
     def __post_init__(self) -> None:
         scale = self.mm_per_pixel
-        if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
-            raise InputError(f"mm_per_pixel is {scale!r}: give the millimetres that a pixel shows, a number above 0.")
+        if scale is not None and not (isinstance(scale, int | float) and LEAST_SCALE <= scale <= MOST_SCALE):
+            raise InputError(
+                f"mm_per_pixel is {scale!r}: give the millimetres that a pixel shows, from {LEAST_SCALE:g} to "
+                f"{MOST_SCALE:g}."
+            )
 
     @classmethod
     def from_points(cls, first: tuple[float, float], second: tuple[float, float], length_mm: float) -> "Calibration":

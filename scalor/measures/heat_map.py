@@ -7,6 +7,7 @@ from jaxtyping import Float, UInt8
 
 from scalor.errors import InputError
 from scalor.measures.samples import Samples
+from scalor.track_files import LARGEST
 
 CELLS = 64
 """Number of cells along the longer side of the picture, if no size of cells is given."""
@@ -23,8 +24,11 @@ SHADE = 0.5
 def cell_size(size: tuple[int, int], cell_px: float | None = None) -> float:
     """Return the side of a cell in pixels, or the default for a picture of this height and width."""
     side = max(1.0, round(max(size) / CELLS)) if cell_px is None else cell_px
-    if not (0 < side < np.inf and size[0] * size[1] / side**2 <= MOST_CELLS):
-        raise InputError(f"cell is {side} px: give a number of pixels above 0, with at most {MOST_CELLS:,} cells.")
+    if not (0 < side <= LARGEST and size[0] * size[1] / side**2 <= MOST_CELLS):
+        raise InputError(
+            f"cell is {side} px: give a number of pixels above 0 and up to {LARGEST:g}, with at most {MOST_CELLS:,} "
+            "cells."
+        )
     return float(side)
 
 

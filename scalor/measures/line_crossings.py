@@ -13,6 +13,7 @@ import numpy as np
 from scalor.errors import InputError
 from scalor.measures.regions import CountingLine
 from scalor.measures.samples import Samples, data_frame
+from scalor.track_files import LARGEST
 
 if TYPE_CHECKING:
     import pandas
@@ -49,8 +50,8 @@ def line_crossings(samples: Samples, lines: Sequence[CountingLine], margin: floa
        line  id direction  frame  seconds  x_px  y_px
     0  gate   1   forward      2     0.15  25.0  50.0
     """
-    if margin is not None and not 0 <= margin < np.inf:
-        raise InputError(f"margin is {margin}: give a number of pixels from 0.")
+    if margin is not None and not 0 <= margin <= LARGEST:
+        raise InputError(f"margin is {margin}: give a number of pixels from 0 to {LARGEST:g}.")
     sizes = np.sqrt(samples.extent.clip(0).prod(axis=1)) / samples.scale
     margins = MARGIN_SIZES * sizes if margin is None else np.full(len(samples), float(margin))
     found = []

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from scalor.errors import InputError
 from scalor.measures.calibration import Calibration
+from scalor.track_files import LARGEST
 from scalor.tracks import Tracks
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def samples_of(
     """
     if anchor not in get_args(Anchor):
         raise InputError(f"anchor is {anchor!r}: give one of {', '.join(get_args(Anchor))}.")
-    if not 0 <= smooth_s < np.inf:
-        raise InputError(f"smooth is {smooth_s}: give a number of seconds from 0.")
+    if not 0 <= smooth_s <= LARGEST:
+        raise InputError(f"smooth is {smooth_s}: give a number of seconds from 0 to {LARGEST:g}.")
     calibration = calibration or Calibration()
     columns = _columns(tracks)
     order = np.lexsort((columns["frame"], columns["id"]))

@@ -8,6 +8,7 @@ import numpy as np
 from scalor.errors import InputError
 from scalor.measures.regions import Zone
 from scalor.measures.samples import Samples, data_frame
+from scalor.track_files import LARGEST
 
 if TYPE_CHECKING:
     import pandas
@@ -41,8 +42,8 @@ def visits(samples: Samples, zones: Sequence[Zone], patience_s: float = 0.0) -> 
        zone  id  enter_s  leave_s  dwell_s  ended
     0  left   1      0.0      0.3      0.3      1
     """
-    if not 0 <= patience_s < np.inf:
-        raise InputError(f"patience is {patience_s}: give a number of seconds from 0.")
+    if not 0 <= patience_s <= LARGEST:
+        raise InputError(f"patience is {patience_s}: give a number of seconds from 0 to {LARGEST:g}.")
     columns: dict[str, list[object]] = {name: [] for name in ("zone", "id", "enter_s", "leave_s", "dwell_s", "ended")}
     ends = samples.seconds + samples.lasting
     for zone in zones:

@@ -1,11 +1,13 @@
 """Fits of many videos: weights of its own for each, kept until something changes, or one model from all."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from scalor.errors import InputError
 from scalor.files import Stopped
 from scalor.many import fitting_task
 from scalor.many.fitting_task import FIT
@@ -95,3 +97,27 @@ def test_a_table_for_fits_has_their_options(films: Path) -> None:
     Path("list.csv").write_text("video,minutes,object_size\nfilms/good.npy,1.5,14x7\n")
     (job,) = find_jobs(["list.csv"], {}, fitting_task.COLUMNS)
     assert job.options == {"minutes": 1.5, "object_size": (14.0, 7.0)}
+
+
+def test_weights_stay_until_those_of_the_next_fit_are_there(films: Path) -> None:
+    from scalor.cli.overrides import settings
+
+    words = SMALL[SMALL.index("--train.batch") : SMALL.index("--device")]
+    options = {"scratch": True, "steps": 6, "device": "cpu", "settings": settings(words)}
+    job = VideoJob("good", "films/good.npy", options)
+    assert do_job(FIT, job, Path("mine")).state == "done"
+    weights = Path("mine/good/model.safetensors").read_bytes()
+    for other in (replace(job, options={**options, "scale": 1e-9}), replace(job, video="films/gone.npy")):
+        outcome = do_job(FIT, other, Path("mine"))
+        assert outcome.state == "failed"
+        assert outcome.reason.endswith("(the results of an earlier run are kept)")
+        assert Path("mine/good/model.safetensors").read_bytes() == weights
+        assert do_job(FIT, job, Path("mine")).state == "kept"
+    assert do_job(FIT, replace(job, options={**options, "steps": 4}), Path("mine")).state == "done"
+    assert Path("mine/good/model.safetensors").read_bytes() != weights
+    assert [path.name for path in Path("mine").iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_video_may_not_be_named_as_the_records(films: Path) -> None:
+    with pytest.raises(InputError, match="is named fits, as the folder of the records"):
+        fitting_task.fit_each([VideoJob("fits", "films/good.npy", {})], "mine")
