@@ -259,7 +259,8 @@ def faults(folder: Path, videos: int, frames: int, kills: int, seed: int) -> lis
 
     out = folder / "kills"
     start = time.monotonic()
-    process, killed, before = started(command(folder / "videos", out, "--jobs", "2")), 0, {}
+    process, killed = started(command(folder / "videos", out, "--jobs", "2")), 0
+    before: dict[str, str] = {}
     while process.poll() is None:
         time.sleep(chance.uniform(0.2, 1.5) * rows[0].seconds / max(1, kills))
         if killed < kills and (found := workers_of(process.pid)):
