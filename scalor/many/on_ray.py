@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -29,13 +30,30 @@ def work_on_ray(task: Task, job: VideoJob, out: str, words: list[str]) -> VideoO
         raise SystemExit(1) from stop  # as a lost worker, whose task Ray starts elsewhere
 
 
-def connect(address: str | None) -> Any:
-    """Connect to a cluster, or start one on this machine if no address is given; return the module `ray`."""
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Connect to a cluster inside the block, or start one on this machine; yield the module `ray`.
+
+    Ray prints what happens to its nodes to standard output, where a program expects the results alone. It goes to
+    standard error.
+    """
+    with redirect_stdout(sys.stderr):
+        ray, before = connect(address)
+        try:
+            yield ray
+        finally:
+            if not before:
+                ray.shutdown()
+
+
+def connect(address: str | None) -> tuple[Any, bool]:
+    """Connect to a cluster, or start one on this machine; return the module `ray`, and if it was connected before."""
     try:
         ray = import_module("ray")
     except ImportError as error:
         raise InputError("engine is 'ray' and the package ray is missing: run pip install 'scalor[ray]'.") from error
-    if not ray.is_initialized():
+    before = ray.is_initialized()
+    if not before:
         try:
             handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
             local = address is None and "RAY_ADDRESS" not in os.environ  # not one that happens to run here
@@ -46,7 +64,7 @@ def connect(address: str | None) -> Any:
         except Exception as error:  # Ray raises exceptions of no further type where its servers do not start
             reason = str(error).partition(". ")[0]
             raise InputError(f"engine is 'ray', which does not start ({reason}): use --engine local.") from error
-    return ray
+    return ray, before
 
 
 def run_on_ray(
@@ -70,22 +88,22 @@ def run_on_ray(
     workers
         The address of the cluster, and the GPUs and retries of each video.
     """
-    ray = connect(workers.address)
-    remote = ray.remote(num_cpus=1, num_gpus=workers.gpus, max_retries=workers.retries)(work_on_ray)
-    whole = str(out.resolve())
-    pending = {remote.remote(task, anywhere(job), whole, sys.argv): job for job in jobs}
-    try:
-        while pending:
-            (ready, *_), _ = ray.wait(list(pending), num_returns=1)
-            job = pending.pop(ready)
-            try:
-                outcome: VideoOutcome = ray.get(ready)
-            except ray.exceptions.RayError as error:
-                outcome = VideoOutcome(job.name, job.video, "failed", f"Ray: {str(error).splitlines()[0]}")
-            yield replace(outcome, video=job.video)
-    finally:
-        for left in pending:
-            ray.cancel(left, force=True)
+    with connected(workers.address) as ray:
+        remote = ray.remote(num_cpus=1, num_gpus=workers.gpus, max_retries=workers.retries)(work_on_ray)
+        whole = str(out.resolve())
+        pending = {remote.remote(task, anywhere(job), whole, sys.argv): job for job in jobs}
+        try:
+            while pending:
+                (ready, *_), _ = ray.wait(list(pending), num_returns=1)
+                job = pending.pop(ready)
+                try:
+                    outcome: VideoOutcome = ray.get(ready)
+                except ray.exceptions.RayError as error:
+                    outcome = VideoOutcome(job.name, job.video, "failed", f"Ray: {str(error).splitlines()[0]}")
+                yield replace(outcome, video=job.video)
+        finally:
+            for left in pending:
+                ray.cancel(left, force=True)
 
 
 def anywhere(job: VideoJob) -> VideoJob:
