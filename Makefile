@@ -4,6 +4,8 @@ BIN := .venv/bin
 # One version of torch, triton as that one wants it, and one version of the tools that check. Where a CPU build of it is offered, pip takes that.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start many programs: none compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check coverage bench clean
 
