@@ -1,8 +1,8 @@
 """`python -m benchmarks.several_ranks`: two processes beside one with the same batch: gradients and loss curve.
 
-Adam turns gradients that are nearly zero into whole steps, so curves part by more than rounding in the long run, also
-those of one process with one and with two threads. That pair shows how much is usual. Two more runs lose one of their
-ranks half way, by a stop signal and by a kill, and go on, in one process and in two.
+Gradients have kinks, so differences of rounding may grow, and curves part in the long run. One process with two threads
+rounds otherwise, too. Two more runs lose one of their ranks half way, by a stop signal and by a kill, and go on, in one
+process and in two.
 """
 
 import argparse
