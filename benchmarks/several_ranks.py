@@ -1,13 +1,14 @@
 """`python -m benchmarks.several_ranks`: two processes beside one with the same batch: gradients and loss curve.
 
-Adam turns gradients that are nearly zero into whole steps, so curves part by more than rounding in the long run, also
-those of one process with one and with two threads. That pair shows how much is usual. Two more runs lose one of their
-ranks half way, by a stop signal and by a kill, and go on, in one process and in two.
+Gradients have kinks, so differences of rounding may grow, and curves part in the long run. One process with two threads
+rounds otherwise, too. Two more runs lose one of their ranks half way, by a stop signal and by a kill, and go on, in one
+process and in two.
 """
 
 import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ RESULT = Path(__file__).parent / "results" / "cpu-several-ranks.json"
 @dataclass(frozen=True)
 class Row:
     run: str
+    ended: int | None
+    """Step at which a signal ended the run, before it went on."""
     seconds: float
     elbo: float
     """At the last step."""
@@ -46,25 +49,47 @@ def words_of(preset: str, steps: int, folder: Path) -> list[str]:
     return ["train", preset, "--device", "cpu", "--out", str(folder), *every]
 
 
-def run(
-    words: list[str], ranks: int = 1, threads: int = 1, stop_after: int | None = None, how: int = signal.SIGTERM
-) -> float:
-    """Run a command; with `stop_after`, send one rank a signal after so many steps."""
-    start = time.monotonic()
+def command_of(words: list[str], ranks: int = 1) -> list[str]:
     begin = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)] if ranks > 1 else []
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    command = [sys.executable, *begin, "-m", "scalor", *words]
-    running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    if stop_after is not None:
-        log = Path(words[words.index("--out") + 1]) / "log.jsonl"
-        while not log.exists() or log.read_text().count("\n") < stop_after:
-            time.sleep(0.05)
-        found = subprocess.run(["pgrep", "-P", str(running.pid)], stdout=subprocess.PIPE, text=True)
-        os.kill(int(found.stdout.split()[-1]), how)
-        running.wait()
-    else:
-        assert running.wait() == 0
+    return [sys.executable, *begin, "-m", "scalor", *words]
+
+
+def run(command: list[str], threads: int = 1) -> float:
+    """Run a command to its end; return its seconds."""
+    start = time.monotonic()
+    code = begun(command, threads).wait()
+    if code != 0:
+        raise RuntimeError(f"{shlex.join(command)} ended with code {code}.")
     return time.monotonic() - start
+
+
+def run_and_stop(command: list[str], log: Path, after: int, steps: int, how: int) -> tuple[float, int]:
+    """Run a command and send one of its children a signal after so many steps; return its seconds and its last step.
+
+    Raise RuntimeError unless the signal ended the command, with a failure, before its last step.
+    """
+    start = time.monotonic()
+    running = begun(command)
+    while lines_of(log) < after:
+        if running.poll() is not None:
+            raise RuntimeError(f"{shlex.join(command)} ended with code {running.returncode} before step {after}.")
+        time.sleep(0.05)
+    children = subprocess.run(["pgrep", "-P", str(running.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+    if children:
+        os.kill(int(children[-1]), how)
+    code, last = running.wait(), lines_of(log)
+    if code == 0 or last >= steps:
+        raise RuntimeError(f"signal {how} had no effect: the run ended with code {code} at step {last} of {steps}.")
+    return time.monotonic() - start, last
+
+
+def begun(command: list[str], threads: int = 1) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def lines_of(log: Path) -> int:
+    return log.read_text().count("\n") if log.exists() else 0
 
 
 def curve(folder: Path) -> list[float]:
@@ -73,7 +98,7 @@ def curve(folder: Path) -> list[float]:
 
 def gradients(preset: str, folder: Path, ranks: int, threads: int) -> Tensor:
     """Gradients of the first step, in one vector: the first average of Adam is a tenth of them."""
-    run(words_of(preset, 1, folder), ranks, threads)
+    run(command_of(words_of(preset, 1, folder), ranks), threads)
     saved = checkpoint.read(folder / checkpoint.RESUME_FILE).tensors
     averages = {name: value for name, value in saved.items() if name.startswith(f"{checkpoint.STATE}exp_avg/")}
     assert averages
@@ -88,23 +113,31 @@ def measure(folder: Path, preset: str, steps: int) -> list[Row]:
         gradient = gradients(preset, folder / f"{name}, one step", ranks, threads)
         every.append(gradient)
         away = float((gradient - every[0]).abs().max() / every[0].abs().max()) if len(every) > 1 else None
-        seconds = run(words_of(preset, steps, folder / name), ranks, threads)
+        seconds = run(command_of(words_of(preset, steps, folder / name), ranks), threads)
         rows.append(compared(name, seconds, curve(folder / name), wanted, away))
         wanted = wanted or curve(folder / name)
     for name, how, after in (("stopped, then 1", signal.SIGTERM, 1), ("killed, then 2", signal.SIGKILL, 2)):
         name = f"2 processes, one {name}"
-        seconds = run(words_of(preset, steps, folder / name), 2, stop_after=steps // 2 + 5, how=how)
-        seconds += run([*words_of(preset, steps, folder / name), "--resume"], after)
-        rows.append(compared(name, seconds, curve(folder / name), wanted, None))
+        words = words_of(preset, steps, folder / name)
+        seconds, ended = run_and_stop(command_of(words, 2), folder / name / "log.jsonl", steps // 2 + 5, steps, how)
+        seconds += run(command_of([*words, "--resume"], after))
+        rows.append(compared(name, seconds, curve(folder / name), wanted, None, ended))
     return rows
 
 
-def compared(name: str, seconds: float, found: list[float], wanted: list[float], gradient: float | None) -> Row:
+def compared(
+    name: str,
+    seconds: float,
+    found: list[float],
+    wanted: list[float],
+    gradient: float | None,
+    ended: int | None = None,
+) -> Row:
     if not wanted:
-        return Row(name, seconds, found[-1], None, None, None, None)
+        return Row(name, None, seconds, found[-1], None, None, None, None)
     assert len(found) == len(wanted)
     away = [abs(one - other) / abs(other) for one, other in zip(found, wanted, strict=True)]
-    return Row(name, seconds, found[-1], away[0], sum(away) / len(away), max(away), gradient)
+    return Row(name, ended, seconds, found[-1], away[0], sum(away) / len(away), max(away), gradient)
 
 
 def main(words: Sequence[str] | None = None) -> int:

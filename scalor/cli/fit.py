@@ -36,7 +36,7 @@ PART = ("region", "start", "end", "fps")
 
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
-    """Fit. Of several processes that torchrun started, the first one prepares the fit for all, and prints."""
+    """Fit. Of several processes that torchrun started, the first one reads the videos for all, and prints."""
     if arguments.each:
         return run_each(arguments, words)
     if is_list_of_videos(arguments.video):
@@ -46,16 +46,14 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
         arguments.video = [job.video for job in jobs]
     with ranks.joined(checkpoint.pick_device(arguments.device)) as device:
         arguments.device = device
-        if ranks.is_first():
-            return fit(arguments, words)
-        ranks.wait_for_all()
-        return exit_code(resumed(folder_for(arguments.video, arguments.out), device).train(quiet=True))
+        return fit(arguments, words)
 
 
 def fit(arguments: argparse.Namespace, words: list[str]) -> int:
-    """Prepare the fit, say what it will do, train, and say what came of it."""
+    """Prepare the fit, say what it will do, train, and say what came of it. Of several ranks the first one speaks."""
     ready = continued(arguments, words) if arguments.resume else prepared(arguments, words)
-    ranks.wait_for_all()
+    if not ranks.is_first():
+        return exit_code(ready.train(quiet=True))
     if ready.prepared is not None and not arguments.json:
         print(scratch_text(ready.prepared) if arguments.scratch else refinement_text(ready.prepared))
     fitted = ready.train()
@@ -73,6 +71,8 @@ def run_each(arguments: argparse.Namespace, words: list[str]) -> int:
     """Fit each video on its own; return 1 if one of them failed."""
     if arguments.resume:
         raise InputError("--resume is given with --each: leave it out; stopped fits are resumed without it.")
+    if ranks.are_started():
+        raise InputError("--each is given under torchrun: leave torchrun out; --jobs says how many fits run at a time.")
     options = {name: getattr(arguments, name) for name in (*OPTIONS, *PART, "device")}
     checkpoint.pick_device(arguments.device)  # raise InputError before any work is done
     options |= {"region": region_of(arguments), "settings": overrides.settings(words)}

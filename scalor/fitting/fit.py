@@ -9,7 +9,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, cast
 
@@ -104,7 +104,7 @@ class Preparation:
     """Part of the videos to learn from."""
     fps: float
     prepared: PreparedTraining | None
-    """What was measured in the videos; None if the fit is resumed."""
+    """What was measured in the videos; None if the fit is resumed, and in all ranks but the first."""
 
     def train(self, quiet: bool = False) -> Fitted:
         """Train until the end or a stop signal, then keep the better of the refined and the initial weights."""
@@ -235,21 +235,30 @@ def prepare(
     """Read the videos, choose the settings, and write both to a new run folder.
 
     `change` applies the user's own settings to the chosen ones. See `fit` for the other parameters.
+    The first rank reads and writes for all, and all of them together time the steps.
     """
     folder = folder_for(videos, out)
     chosen_device = checkpoint.pick_device(device)
-    claim(folder)
-    if options.scratch:
-        prepared = scratch.prepare(videos, folder, part, options, fps, change, quiet)
-    else:
-        prepared = refine.prepare(videos, folder, part, options, fps, chosen_device, change, quiet)
-    document = {
-        "videos": list(videos),
-        "part": {"region": part.region, "start": part.start, "end": part.end, "fps": fps},
-        "config": prepared.config.to_dict(),
-    }
-    write_text(folder / CHOSEN_FILE, as_json(document))
-    return Preparation(folder, chosen_device, prepared.config, tuple(videos), part, fps, prepared)
+    prepared = None
+    with ranks.all_or_none(chosen_device):
+        if ranks.is_first():
+            claim(folder)
+            if options.scratch:
+                prepared = scratch.prepare(videos, folder, part, options, fps, change, quiet)
+            else:
+                prepared = refine.prepare(videos, folder, part, options, fps, chosen_device, change, quiet)
+    found = ranks.from_first(None if prepared is None else (prepared.config, prepared.seconds))
+    assert found is not None  # the first rank has prepared the fit
+    config = refine.planned(*found, chosen_device, change)
+    if prepared is not None:
+        prepared = replace(prepared, config=config)
+        document = {
+            "videos": list(videos),
+            "part": {"region": part.region, "start": part.start, "end": part.end, "fps": fps},
+            "config": config.to_dict(),
+        }
+        write_text(folder / CHOSEN_FILE, as_json(document))
+    return Preparation(folder, chosen_device, config, tuple(videos), part, fps, prepared)
 
 
 def resumed(folder: Path, device: str | torch.device = "auto") -> Preparation:

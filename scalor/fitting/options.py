@@ -62,3 +62,5 @@ class PreparedTraining:
     """What was measured in each video. Settings that the user does not give are chosen from the first one."""
     frames: int
     """Number of frames kept for training."""
+    seconds: float | None = None
+    """Time left for training, which decides the number of steps. None if that is chosen already."""

@@ -5,7 +5,8 @@ the universal weights provides (`pseudo_labels`).
 
 >>> folder, device = Path("runs/ants"), torch.device("cpu")
 >>> prepared = prepare(["ants.mp4"], folder, Selection(), FitOptions(minutes=10), 10, device, lambda config: config)
->>> train(prepared.config, folder, device)
+>>> config = planned(prepared.config, prepared.seconds, device, lambda config: config)
+>>> train(config, folder, device)
 
 Afterwards `label_free_score` compares how well two models track the video. A good model covers the foreground with
 boxes, has no boxes elsewhere, keeps its ids, and gives most boxes the typical shape of the moving objects. Boxes on
@@ -31,6 +32,7 @@ from scalor.fitting.options import FitOptions, PreparedTraining
 from scalor.fitting.pseudo_labels import keep_and_label, save
 from scalor.fitting.scratch import FOOTAGE_FILE, check_length, check_views
 from scalor.health import HealthMonitor
+from scalor.nn import ranks
 from scalor.nn.interface import Tracker
 from scalor.pipeline import load_for
 from scalor.tracking.follow import follow, lens_of, monitor_for
@@ -70,7 +72,7 @@ def prepare(
     change: Callable[[Config], Config],
     quiet: bool = False,
 ) -> PreparedTraining:
-    """Survey and track the videos, save the training frames, and plan as many steps as the time allows.
+    """Survey and track the videos, save the training frames, and choose all settings but the number of steps.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def prepare(
     fps : float
         Frames a second of sources that do not state their own.
     device : torch.device
-        Device of the tracking and of the timed steps.
+        Device of the tracking.
     change : callable
         Function that applies the user's overrides to the chosen config.
     quiet : bool
@@ -103,18 +105,27 @@ def prepare(
     for view in views:
         check_length(view.steady, LONGEST)
     config = settings(start.model, views[0], selection.stride, str(folder / FOOTAGE_FILE), options)
+    ranks.check_batch(change(config).train.batch)
     kept = (keep_and_label(view, config, load_for(view, options.start, device), quiet) for view in views)
     frames = reduce(Frames.beside, kept)
     frames.check(config.scene)
     save(frames, folder / FOOTAGE_FILE)
     if frames.labels is None:  # nothing was found, so there are no labels: train with the ELBO alone
         config = replace(config, train=replace(config.train, lesson=0.0))
-    config = change(config)
-    if options.steps is None:
-        left = 60 * (options.minutes or MINUTES) * TIME_SHARE - (time.monotonic() - begun)
-        config = replace(config, train=schedule(steps_in(config, left, device), config.train))
-        config = change(config)  # apply the user's overrides last
-    return PreparedTraining(config, views, len(frames.frames))
+    left = 60 * (options.minutes or MINUTES) * TIME_SHARE - (time.monotonic() - begun)
+    return PreparedTraining(change(config), views, len(frames.frames), None if options.steps else left)
+
+
+def planned(config: Config, seconds: float | None, device: torch.device, change: Callable[[Config], Config]) -> Config:
+    """Return the config with as many steps as fit into so many seconds; without a time, return it unchanged.
+
+    All ranks call this function together, because the timed steps are those of the training: each rank has its part of
+    the batch, and they average their gradients. All return the config that the first one finds.
+    """
+    if seconds is None:
+        return config
+    steps = ranks.from_first(steps_in(config, seconds, device))
+    return change(replace(config, train=schedule(steps, config.train)))  # the user's overrides last
 
 
 def settings(model: ModelConfig, view: VideoView, stride: int, footage: str, options: FitOptions) -> Config:
@@ -176,9 +187,10 @@ def steps_in(config: Config, seconds: float, device: torch.device) -> int:
 
     The timed steps have a learning rate of zero.
     """
-    model = systems.build(config.model).to(device)
-    checkpoint.fill_from(model, config.train.start)
-    step = TrainingStep(config, model, Scenes(config.scene, config.train.seed, "train", device), device)
+    with ranks.all_or_none(device):
+        model = systems.build(config.model).to(device)
+        checkpoint.fill_from(model, config.train.start)
+        step = TrainingStep(config, model, Scenes(config.scene, config.train.seed, "train", device), device)
     cost, shares = 0.0, [share for share, _ in LENGTHS] + [1.0]
     for number, (_, length) in enumerate(LENGTHS):
         now = replace(anneals(config.train, 0), length=length, learning_rate=0.0)

@@ -16,6 +16,7 @@ from scalor.data.footage import Frames
 from scalor.errors import InputError
 from scalor.fitting.options import FitOptions, PreparedTraining
 from scalor.fitting.pseudo_labels import keep, save
+from scalor.nn import ranks
 from scalor.still.survey import Survey
 from scalor.tracking.video_view import VideoView, look_at
 from scalor.video import Selection, Video, open_video
@@ -205,6 +206,7 @@ def prepare(
     assert found is not None
     shortest = min(first_frames(view.steady, LARGEST_STRIDE * LENGTH) for view in views)
     config = change(choose(found, options, views[0].steady.size, shortest, str(folder / FOOTAGE_FILE)))
+    ranks.check_batch(config.train.batch)
     strided = [at_stride(view, config.scene.stride) for view in views]
     for view in strided:
         check_length(view.steady, config.scene.length)

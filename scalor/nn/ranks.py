@@ -9,15 +9,20 @@ CPUs by gloo.
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, distributed, nn
 
+from scalor.errors import InputError, require
+
+T = TypeVar("T")
+
 PATIENCE = timedelta(hours=2)
-"""Longest time that ranks wait for each other: the first one evaluates alone."""
+"""Longest time that ranks wait for each other: the first one prepares and evaluates alone."""
 
 
 @contextmanager
@@ -34,6 +39,11 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         yield device
     finally:
         distributed.destroy_process_group()
+
+
+def are_started() -> bool:
+    """Return whether torchrun started this process and others beside it, joined or not."""
+    return "RANK" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def count() -> int:
@@ -58,10 +68,13 @@ def sum_over_ranks(values: Tensor) -> Tensor:
     return values
 
 
-def wait_for_all() -> None:
-    """Wait until all ranks have called this function."""
-    if count() > 1:
-        distributed.barrier()
+def from_first(value: T) -> T:
+    """Return the value that the first rank gives, in all ranks. It must be possible to pickle it."""
+    if count() == 1:
+        return value
+    values = [value]
+    distributed.broadcast_object_list(values)
+    return values[0]
 
 
 def any_rank(value: bool, device: torch.device) -> bool:
@@ -69,6 +82,34 @@ def any_rank(value: bool, device: torch.device) -> bool:
     if count() == 1:
         return value
     return bool(sum_over_ranks(torch.tensor(float(value), device=device)))
+
+
+@contextmanager
+def all_or_none(device: torch.device) -> Iterator[None]:
+    """Wait at the end of the block until it has ended in all ranks. If it fails in one, raise InputError in the others.
+
+    Without it, the others would wait for a rank that has ended. Inside the block, ranks must not communicate.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(RuntimeError):  # the other ranks may have ended, too
+            any_rank(True, device)
+        raise
+    if any_rank(False, device):
+        raise InputError("another process could not go on: correct what its message names, and start all again.")
+
+
+def check_batch(batch: int) -> None:
+    """Raise InputError unless a batch can be shared by all ranks."""
+    fix = f"it must be a multiple of the number of processes, {count()}"
+    require(batch % count() == 0, "train.batch", batch, fix)
+
+
+def check_same_step(step: int, folder: object, device: torch.device) -> None:
+    """Raise InputError in all ranks if a run would not go on at the same step in all of them."""
+    if any_rank(step != from_first(step), device):
+        raise InputError(f"folder {folder} is not the same for all processes: give one that all of them share.")
 
 
 def average_gradients(parameters: Iterable[nn.Parameter], numbers: Float[Tensor, " N"]) -> Float[Tensor, " N"]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from scalor import checkpoint
@@ -30,6 +31,23 @@ class History(NamedTuple):
     """Training time in all processes; None if a checkpoint of an older version does not record it."""
     side_by_side: int = 1
     """Largest number of runs that were ever trained at the same time as this one, itself included."""
+
+
+@contextmanager
+def claimed(runs: Sequence[tuple[Path, Config[SystemConfig]]], device: torch.device, resume: bool) -> Iterator[None]:
+    """Claim the folders of all runs, each given with its config, and lock them inside the block.
+
+    Only the first rank writes, so it alone claims and locks. If it cannot, no rank goes on.
+    """
+    folders = [folder for folder, _ in runs] if ranks.is_first() else []
+    with ExitStack() as locks:
+        with ranks.all_or_none(device):
+            claim_all(folders, resume)
+            for folder, config in runs if resume else []:
+                read_saved(folder, config)
+            for folder in folders:
+                locks.enter_context(folder_lock(folder))
+        yield
 
 
 def claim_all(folders: Sequence[Path], resume: bool) -> None:
@@ -55,15 +73,6 @@ def claim(folder: Path, resume: bool) -> None:
             "resumed and would be overwritten: move them away, or choose another --out."
         )
     open_folder(folder)
-
-
-@contextmanager
-def alone_in_all(folders: Sequence[Path]) -> Iterator[None]:
-    """Lock the folders against training by other processes inside the block."""
-    with ExitStack() as stack:
-        for folder in folders:
-            stack.enter_context(folder_lock(folder))
-        yield
 
 
 def write_config(folder: Path, config: Config[SystemConfig]) -> None:

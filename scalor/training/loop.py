@@ -25,7 +25,7 @@ from scalor.nn import ranks
 from scalor.nn.interface import Model
 from scalor.provenance import commit
 from scalor.training import guards
-from scalor.training.folder import History, Log, alone_in_all, claim_all, read_saved, restore, save, write_config
+from scalor.training.folder import History, Log, claimed, restore, save, write_config
 from scalor.training.pictures import Pictures
 from scalor.training.step import TrainingStep, anneals
 from scalor.training.warmup import warming
@@ -114,16 +114,11 @@ def train_together(
     """
     first = ranks.is_first()
     require(len(jobs) == 1 or ranks.count() == 1, "the number of trainings", len(jobs), "torchrun trains one model")
-    folders = [job.folder for job in jobs] if first else []  # only the first rank writes
-    claim_all(folders, resume)
-    if resume:
-        for job in jobs:
-            read_saved(job.folder, job.config)
     commit()
     clock, side_by_side = Clock(device), min(together, len(jobs))
     waiting, live, outcomes = list(range(len(jobs))), dict[int, Lane](), dict[int, Outcome]()
     with (
-        alone_in_all(folders),
+        claimed([(job.folder, job.config) for job in jobs], device, resume),
         stop_signals() as stop,
         progress_bars(jobs, quiet or not first) as bars,
         warming([job.config for job in jobs], device, quiet) as warm,
@@ -187,11 +182,13 @@ def prepare(job: Job, device: torch.device, resume: bool, label: str, clock: "Cl
         f"this version of scalor trains models of version {MODEL_VERSION} only, so set it to that",
     )
     torch.manual_seed(config.train.seed)  # here, so that the weights do not depend on the runs prepared before
-    model = systems.build(config.model).to(device)
-    if config.train.start:
-        checkpoint.fill_from(model, config.train.start)
-    step = TrainingStep(config, model, make_scenes(config, "train", device), device)
-    before = restore(folder, config, step) if resume else History()
+    with ranks.all_or_none(device):
+        model = systems.build(config.model).to(device)
+        if config.train.start:
+            checkpoint.fill_from(model, config.train.start)
+        step = TrainingStep(config, model, make_scenes(config, "train", device), device)
+        before = restore(folder, config, step) if resume else History()
+    ranks.check_same_step(before.step, folder, device)
     if not ranks.is_first():
         return Run(config, folder, label, step, before, side_by_side, clock, None, None, None)
     write_config(folder, config)

@@ -16,7 +16,6 @@ from scalor.data import hashing
 from scalor.data.clip import Truth
 from scalor.data.observation import Observation
 from scalor.data.scenes import Scenes
-from scalor.errors import require
 from scalor.model.lesson import LESSON_TERMS
 from scalor.nn import ranks
 from scalor.nn.distributions import Noise, log_odds
@@ -90,12 +89,7 @@ class TrainingStep:
             capturable=device.type == "cuda",
         )
         self.random = torch.Generator(device)
-        require(
-            config.train.batch % ranks.count() == 0,
-            "train.batch",
-            config.train.batch,
-            f"it must be a multiple of the number of processes, {ranks.count()}",
-        )
+        ranks.check_batch(config.train.batch)
         # Rank r of N has the clips r, r + N, ... of every batch, so N ranks together learn from the same clips as one.
         self.within_batch = torch.arange(ranks.rank(), config.train.batch, ranks.count(), device=device)
         self.index = torch.zeros_like(self.within_batch)

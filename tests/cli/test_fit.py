@@ -40,13 +40,18 @@ SMALL = [
 @pytest.fixture
 def film(tmp_path: Path) -> Path:
     """Two boxes walk over a noisy scene."""
+    return draw_film(tmp_path / "film.npy")
+
+
+def draw_film(path: Path) -> Path:
+    """Write a video of two boxes that walk over a noisy scene."""
     random = np.random.default_rng(0)
     pictures = np.repeat(random.integers(60, 140, (1, 48, 64, 3)), 40, 0)
     for t in range(40):
         for top, left in ((6, 2 * t - 10), (28, 60 - 2 * t)):
             pictures[t, top : top + 14, max(left, 0) : max(left + 7, 0)] = (250, 20, 30)
-    np.save(tmp_path / "film.npy", pictures.astype(np.uint8))
-    return tmp_path / "film.npy"
+    np.save(path, pictures.astype(np.uint8))
+    return path
 
 
 def test_universal_weights_are_refined_and_compared_without_labels(say: Say, film: Path) -> None:
@@ -123,6 +128,12 @@ def test_a_video_is_fitted_and_then_tracked_with_what_came_of_it(say: Say, film:
     document = say("track", film, "--weights", "mine", "--json").document
     assert document["frames"] == 40
     assert say("track", film, "--weights", "mine", "--raw", "--masks", "--json").document["frames"] == 40
+
+
+def test_fits_of_many_videos_are_not_shared_by_ranks(say: Say, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "--each is given under torchrun" in say("fit", film, "--each", "--out", "all").complaint
 
 
 def test_a_fit_goes_on_where_it_stopped_and_is_not_written_over(say: Say, film: Path) -> None:

@@ -1,4 +1,7 @@
-"""Two processes that train together learn what one learns with the same batch."""
+"""Two processes that train together learn what one learns with the same batch.
+
+If one of them cannot go on, the others end, too.
+"""
 
 import json
 import os
@@ -18,12 +21,17 @@ from scalor.cli.main import main
 from scalor.config import Config
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
+from scalor.fitting import refine
 from scalor.nn import ranks
 from scalor.presets import get_preset
 from scalor.systems import build
 from scalor.training.step import Anneals, TrainingStep, anneals
 
+from ..cli.test_fit import SMALL, draw_film
+
 STEPS = 3
+PATIENCE = 60.0
+"""Seconds after which processes that wait for each other are a failure."""
 CPU = torch.device("cpu")
 WORDS = [
     *("train", "shapes-tiny", "--device", "cpu", "--clips", "1", "--train.batch", "4", "--train.steps", "8"),
@@ -70,25 +78,60 @@ def train_and_stop() -> int:
         return main([*WORDS, "--out", "two"])
 
 
+def fail_in_one() -> None:
+    """Fail in rank 1 alone, then in the first rank alone, which finds that the folder "taken" holds a run."""
+    message = ("another process could not go on", "the disk is full")[ranks.rank()]
+    with pytest.raises(InputError, match=message), ranks.all_or_none(CPU):
+        raise_in(1)
+    Path("taken").mkdir(exist_ok=True)
+    Path("taken/resume.safetensors").touch()
+    assert main([*WORDS, "--out", "taken"]) == 2
+
+
+def raise_in(rank: int) -> None:
+    """Raise an error in one rank alone."""
+    if ranks.rank() == rank:
+        raise InputError("the disk is full")
+
+
+def fit_from_scratch() -> None:
+    """Fit from random weights; a batch that cannot be shared is refused before the video is tracked."""
+    assert main(["fit", "film.npy", "--out", "scratch", *SMALL]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(refine, "keep_and_label")
+        assert main(["fit", "film.npy", "--out", "odd", "--train.batch", "5", "--device", "cpu"]) == 2
+
+
+def plan() -> int:
+    """Return the steps of a fit; every rank has found another number of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refine, "steps_in", lambda *_: 30 + ranks.rank())
+        return refine.planned(config_of(), 60.0, CPU, lambda config: config).train.steps
+
+
 def work() -> int:
     """Do all that a rank does in these tests."""
     sys.modules["torch.utils.tensorboard"] = None  # type: ignore[assignment]  # it takes seconds to import
     with ranks.joined(CPU):
+        fail_in_one()
+        fit_from_scratch()
+        assert plan() == 30
         learn(Path())
-        return train_and_stop()
+        code = train_and_stop()
+        # Rank 1 alone sees the run, as on a machine of its own without a shared disk.
+        assert main([*WORDS, "--resume", "--out", ("two", "absent")[1 - ranks.rank()]]) == 2
+        return code
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which two ranks worked, started as torchrun starts them."""
-    folder = tmp_path_factory.mktemp("pair")
+def two_ranks(folder: Path, *words: str) -> list[tuple[int, str, str]]:
+    """Run Python with these words in two ranks, as torchrun starts them; return how each ended and what it said."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(one.getsockname()[1]), "WORLD_SIZE": "2"}
     group |= {"PYTHONPATH": str(Path(scalor.__file__).parent.parent), "OMP_NUM_THREADS": "1"}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", f"import sys; from {__name__} import work; sys.exit(work())"],
+            [sys.executable, *words],
             cwd=folder,
             env={**os.environ, **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
@@ -97,10 +140,27 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         for rank in range(2)
     ]
-    said = [process.communicate(timeout=200) for process in processes]
-    assert [process.returncode for process in processes] == [143, 143], said
-    assert [line for line in said[0][1].splitlines() if "stopped at step 5" in line], said
-    assert said[1] == ("", "")
+    try:
+        said = [process.communicate(timeout=PATIENCE) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [(process.returncode, *one) for process, one in zip(processes, said, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which two ranks worked, started as torchrun starts them."""
+    folder = tmp_path_factory.mktemp("pair")
+    draw_film(folder / "film.npy")
+    first, second = two_ranks(folder, "-c", f"import sys; from {__name__} import work; sys.exit(work())")
+    assert (first[0], second[0]) == (143, 143), (first, second)
+    assert [line for line in first[2].splitlines() if "stopped at step 5" in line], first
+    assert "scalor: folder taken already holds a run" in first[2]
+    assert "scalor: train.batch is 5: it must be a multiple of the number of processes, 2." in first[2]
+    # The second rank says only that the first one could not go on.
+    assert second[1] == ""
+    assert [line for line in second[2].splitlines() if "another process could not go on" not in line] == [], second
     return folder
 
 
@@ -149,3 +209,16 @@ def test_a_batch_that_cannot_be_shared_is_refused(monkeypatch: pytest.MonkeyPatc
     config = config_of()
     with pytest.raises(InputError, match=r"train\.batch is 4: it must be a multiple of the number of processes, 3"):
         TrainingStep(config, build(config.model), Scenes(config.scene, 0, "train", CPU), CPU)
+
+
+@pytest.mark.slow
+def test_two_ranks_fit_as_many_steps_as_the_time_allows(tmp_path: Path) -> None:
+    draw_film(tmp_path / "film.npy")
+    time = ("--minutes", "0.01", "--train.batch", "2", "--device", "cpu")
+    first, second = two_ranks(
+        tmp_path, "-m", "scalor", "fit", "film.npy", "--out", "mine", "--end", "2", *time, "--json"
+    )
+    assert (first[0], second[0]) == (0, 0), (first, second)
+    assert second[1] == ""
+    assert json.loads(first[1])["step"] == refine.FEWEST_STEPS
+    assert [line["step"] for line in logged(tmp_path / "mine")] == [10, 20]
