@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks import plan, report
 from scalor.many.index_page import write_index
-from scalor.many.store import STORE, TABLES, finish_store, part
+from scalor.many.store import STORE, TABLES, VIDEO, finish_store, part, write
 from scalor.many.video_records import RECORDS, VIDEOS, VideoOutcome
 from scalor.replacement import PARTIAL
 from scalor.video import write_video
@@ -184,6 +184,8 @@ class StoreRow:
 
 def stores(folder: Path, frames: int, counts: Sequence[int], tracked: int = 4) -> list[StoreRow]:
     """Measure stores of more and more videos: a few are tracked, the others are copies under other names."""
+    from pyarrow.parquet import read_table
+
     draw(folder / "videos", tracked, frames)
     _, summary = run(command(folder / "videos", folder / "few"))
     outcomes = [VideoOutcome(**one) for one in summary["videos"]]
@@ -194,9 +196,8 @@ def stores(folder: Path, frames: int, counts: Sequence[int], tracked: int = 4) -
             one = outcomes[number % tracked]
             every.append(replace(one, name=f"copy{number:06}"))
             for table in TABLES:
-                target = part(out, table, every[-1].name)
-                target.parent.mkdir(parents=True)
-                shutil.copyfile(part(folder / "few", table, one.name), target)
+                rows_of = read_table(part(folder / "few", table, one.name)).drop_columns([VIDEO])
+                write(part(out, table, every[-1].name), rows_of, every[-1].name)
         start = time.perf_counter()
         finish_store(out, every)
         written = time.perf_counter()
