@@ -7,12 +7,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start many programs: none compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check coverage bench clean
+.PHONY: demo test pytest check coverage bench torture clean
 
 demo: .venv/demo.stamp
 	$(BIN)/scalor demo --out demo
 
-test: check
+# The checks run beside the tests.
+test: .venv/dev.stamp
+	$(MAKE) -j 2 check pytest
+
+pytest: .venv/dev.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: .venv/dev.stamp
