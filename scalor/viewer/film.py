@@ -81,6 +81,7 @@ class FilmWriter:
 
         output = av.open(self.path, "w", format="mp4", options={"movflags": "faststart"})
         container = self._stack.enter_context(output)
+        # Without mbtree, as in `VideoWriter`, so that the same pictures give the same bytes.
         options = {"crf": "28", "preset": "veryfast", "g": str(KEY_FRAME_EVERY), "bf": "0", "x264-params": "mbtree=0"}
         height, width = self.size
         stream = container.add_stream("libx264", self.rate, options, pix_fmt="yuv420p", height=height, width=width)
