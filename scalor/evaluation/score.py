@@ -61,6 +61,8 @@ def boxes_of(tracks: str | Path | Tracks, name: str | Path = "Tracks") -> BoxRow
     return BoxRows(tracks.frame + 1, tracks.id, tracks.box, tracks.confidence)
 
 
+MOST_PAIRS = 25_000_000
+"""Largest number of pairs of boxes in a frame. All are compared, and more would need gigabytes."""
 GATES = (Gate("iou .5", "iou", 0.5), Gate("iou .3", "iou", 0.3), diagonal_gate())
 """The gates under which tracks are scored."""
 
@@ -189,7 +191,12 @@ def pair_rows(true: BoxRows, found: BoxRows, first: int, last: int) -> list[Fram
     """Pair ground truth with predictions, one entry for each frame from `first` to `last` that either mentions."""
     pairs = []
     mentioned = np.union1d(true.within(first, last).frame, found.within(first, last).frame)
-    for here, there in zip(true.in_frames(mentioned), found.in_frames(mentioned), strict=True):
+    for frame, here, there in zip(mentioned, true.in_frames(mentioned), found.in_frames(mentioned), strict=True):
+        if len(here.id) * len(there.id) > MOST_PAIRS:
+            raise InputError(
+                f"frame {frame} has {len(here.id)} boxes in the truth and {len(there.id)} in the tracks: their product "
+                f"may be {MOST_PAIRS:,} at most; leave some out."
+            )
         centres = ((rows.box[:, :2] + rows.box[:, 2:]) / 2 for rows in (here, there))
         true_centre, pred_centre = centres
         ignored = here.confidence == 0

@@ -113,6 +113,14 @@ def test_neither_large_frame_numbers_nor_many_ids_cost_time_or_memory(tmp_path: 
         assert gate.hota.hota == pytest.approx((1 - 1 / ids) ** 0.5, abs=1e-6)  # sqrt(DetA AssA)
 
 
+def test_a_frame_with_too_many_boxes_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", [at(3, i + 1, i) for i in range(5001)])
+    with pytest.raises(
+        InputError, match="frame 3 has 5001 boxes in the truth and 5001 in the tracks: their"
+    ):
+        score(file, file)
+
+
 def test_the_order_of_the_rows_does_not_matter(tmp_path: Path) -> None:
     rows = read_boxes(write(tmp_path / "a.txt", [at(t, i, 100 * i) for t in (1, 2, 4) for i in (1, 2)]))
     mixed = rows.select(np.array([4, 0, 3, 1, 5, 2]))
