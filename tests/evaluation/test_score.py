@@ -115,9 +115,7 @@ def test_neither_large_frame_numbers_nor_many_ids_cost_time_or_memory(tmp_path: 
 
 def test_a_frame_with_too_many_boxes_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", [at(3, i + 1, i) for i in range(5001)])
-    with pytest.raises(
-        InputError, match="frame 3 has 5001 boxes in the truth and 5001 in the tracks: their"
-    ):
+    with pytest.raises(InputError, match="frame 3 has 5001 boxes in the truth and 5001 in the tracks: their"):
         score(file, file)
 
 
