@@ -168,7 +168,7 @@ def scratch_text(prepared: PreparedTraining) -> str:
             f"objects      about {found.object_size[0]:.0f}x{found.object_size[1]:.0f} px (height x width), "
             f"{found.objects:.1f} in a frame, speed {speed}",
             f"the model    sees them at {model.object_size[0]:g}x{model.object_size[1]:g} px "
-            f"(--scale {scene.scale:g}), {Selection(stride=scene.stride).rhythm} (--stride {scene.stride})",
+            f"(--scale {scene.scale:g}), {Selection(stride=scene.stride).which_frames} (--stride {scene.stride})",
             *([f"perspective  {near_and_far(scene.perspective)}"] if scene.perspective != FLAT else []),
             f"learns from  {prepared.frames} frames, in clips of {scene.frame[0]}x{scene.frame[1]} px",
         ]

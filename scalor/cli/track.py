@@ -66,4 +66,4 @@ def left_out(selection: Selection, asked: int | None) -> str:
     if selection.stride == 1:
         return ""
     why = ", as the weights were fitted; --stride 1 tracks all" if asked is None else ""
-    return f" ({selection.rhythm} of the video{why})"
+    return f" ({selection.which_frames} of the video{why})"

@@ -25,6 +25,8 @@ from scalor.data.hashing import between, key, uniform, whole
 from scalor.data.observation import Observation
 from scalor.errors import InputError
 
+FOOTAGE_FILE = "footage.npz"
+"""Name of the file of training frames in the run folder of a fit."""
 ANYWHERE_SHARE = 0.25
 """Share of the clips that are cut out anywhere, so that training also covers empty parts of the scene."""
 # Numbers of draws, see `hashing`.

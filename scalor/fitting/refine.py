@@ -25,12 +25,12 @@ import torch
 
 from scalor import checkpoint, systems
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.data.footage import Frames
+from scalor.data.footage import FOOTAGE_FILE, Frames
 from scalor.data.scenes import Scenes
 from scalor.errors import InputError
 from scalor.fitting.options import FitOptions, PreparedTraining
 from scalor.fitting.pseudo_labels import keep_and_label, save
-from scalor.fitting.scratch import FOOTAGE_FILE, check_length, check_views
+from scalor.fitting.scratch import check_length, check_views
 from scalor.health import HealthMonitor
 from scalor.nn import ranks
 from scalor.nn.interface import Tracker

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scalor.boxes import FLAT
 from scalor.config import Config, ModelConfig, SceneConfig, TrainConfig
-from scalor.data.footage import Frames
+from scalor.data.footage import FOOTAGE_FILE, Frames
 from scalor.errors import InputError
 from scalor.fitting.options import FitOptions, PreparedTraining
 from scalor.fitting.pseudo_labels import keep, save
@@ -166,10 +166,6 @@ def contrast_for(strength: float, area: float) -> float:
 def power_of_two_below(size: float) -> int:
     """Return the largest power of two that is at most `size`, but at least 2."""
     return max(2, 2 ** math.floor(math.log2(size))) if size > 2 else 2
-
-
-FOOTAGE_FILE = "footage.npz"
-"""Name of the file in the run folder that holds the training frames."""
 
 
 def prepare(

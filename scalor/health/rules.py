@@ -275,7 +275,7 @@ def life(facts: Facts, stride: int = 1) -> Measure | None:
     value = facts.life / longest
     tracked = facts.life / facts.seconds * facts.frames
     crossing = "" if facts.crossing is None else f"; an object crosses the view in about {facts.crossing:.1f} s"
-    slower = f" Only {Selection(stride=stride).rhythm} was tracked: try --stride 1." if stride > 1 else ""
+    slower = f" Only {Selection(stride=stride).which_frames} was tracked: try --stride 1." if stride > 1 else ""
     return measure(
         "life",
         value,

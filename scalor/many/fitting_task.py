@@ -81,7 +81,7 @@ def fit_video(job: VideoJob, out: Path, tell: Tell) -> dict[str, Any]:
         raise InputError(f"folder {folder} holds a run of another command: choose another folder with --out.")
     if before is not None and before["key"] != key and folder.exists():
         with folder_lock(folder):
-            if aside.exists():  # the one there is finished, the later one is not
+            if aside.exists():  # the run here began after that one and was not finished
                 shutil.rmtree(folder)
             else:
                 folder.rename(aside)

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from scalor.data.footage import FOOTAGE_FILE
 from scalor.errors import InputError
 from scalor.replacement import MANIFEST
 from scalor.video.reading import IMAGES
@@ -20,8 +21,6 @@ VIDEO_FILES = (
 )
 """Endings of the files of a folder that are videos. A file that is named on its own may have any ending."""
 TIFF = (".tif", ".tiff")
-RUN_FILE = "footage.npz"
-"""A file of runs of `scalor fit`: frames that were kept for the training, and not a video of the user."""
 LISTS = (".csv", ".parquet")
 COLUMNS = ("weights", "region", "start", "end", "stride", "fps", "masks", "raw", "slots", "object_size")
 """Columns of a table that are options of `scalor track`."""
@@ -109,7 +108,7 @@ def videos_below(folder: Path) -> list[Path]:
     files: list[Path] = []
     images: list[Path] = []
     for where, below, names in os.walk(folder):
-        if MANIFEST in names or RUN_FILE in names:  # results of `track` or of `fit`
+        if MANIFEST in names or FOOTAGE_FILE in names:  # results of `track` or of `fit`
             below.clear()
             continue
         below[:] = sorted(name for name in below if not name.startswith(".") and name != "report_viewer")

@@ -167,7 +167,7 @@ class HtmlReport:
     def _frame_numbers(self) -> dict[str, str]:
         if self.predicted:
             return {"frames observed": f"{self.frames - self.predicted:,}", "frames imagined": f"{self.predicted:,}"}
-        of_video = f" ({Selection(stride=self.stride).rhythm} of the video)" if self.stride > 1 else ""
+        of_video = f" ({Selection(stride=self.stride).which_frames} of the video)" if self.stride > 1 else ""
         return {f"frames{of_video}" if self.frames != 1 else "frame": f"{self.frames:,}"}
 
     def _health(self) -> str:

@@ -43,7 +43,7 @@ class Selection:
             raise InputError(f"stride is {self.stride!r}: give a whole number from 1, which takes every frame.")
 
     @property
-    def rhythm(self) -> str:
+    def which_frames(self) -> str:
         """Which frames are taken of those within the time span, in words: "every frame" or "one frame in 3"."""
         return "every frame" if self.stride == 1 else f"one frame in {self.stride}"
 

@@ -1,6 +1,7 @@
 """A small trained run, small videos, and a way to call the command line as a shell does."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from scalor.model import glimpses
 from scalor.presets import get_preset
 from scalor.video import write_video
 from scalor.visual import save_png
+from tests.edits.drawn import write_tracked_scene
 
 TINY = [
     *("--model.slots", "4", "--model.proposals", "2", "--model.glimpse", "8", "--model.what_dim", "4"),
@@ -112,6 +114,19 @@ def videos(frames: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> dict
     for t, frame in enumerate(frames):
         save_png(folder / "pictures" / f"{t}.png", frame)
     return {"mp4": folder / "clip.mp4", "npy": folder / "clip.npy", "png": folder / "pictures"}
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a drawn scene of three discs and its tracks, written once."""
+    return write_tracked_scene(tmp_path_factory.mktemp("drawn"))
+
+
+@pytest.fixture
+def tracked(drawn: Path, tmp_path: Path) -> Path:
+    """The result folder of the drawn scene, which the test may change."""
+    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "tracked"
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -1,30 +1,14 @@
 """`scalor edit`: every operation from the shell, its document, and its refusals."""
 
 import csv
-import shutil
 from pathlib import Path
 
 import pytest
 
 from scalor.edits import Delete, EditedFolder
-from tests.edits.drawn import MIXED, true_centres, write_results, write_scene
+from tests.edits.drawn import MIXED, true_centres
 
 from .conftest import Say
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The drawn scene with its tracks, written once."""
-    home = tmp_path_factory.mktemp("drawn")
-    write_scene(home / "discs.mp4")
-    write_results(home / "tracked", home / "discs.mp4", masks=False)
-    return home
-
-
-@pytest.fixture
-def tracked(drawn: Path, tmp_path: Path) -> Path:
-    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "tracked"
 
 
 def test_a_crossing_is_found_and_put_right(tracked: Path, say: Say) -> None:

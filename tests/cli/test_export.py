@@ -1,28 +1,10 @@
 """`scalor export`: every format from the shell, and its refusals."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.edits.drawn import write_results, write_scene
-
 from .conftest import Say
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The drawn scene with its tracks, written once."""
-    home = tmp_path_factory.mktemp("drawn")
-    write_scene(home / "discs.mp4")
-    write_results(home / "tracked", home / "discs.mp4", masks=False)
-    return home
-
-
-@pytest.fixture
-def tracked(drawn: Path, tmp_path: Path) -> Path:
-    shutil.copytree(drawn, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "tracked"
 
 
 @pytest.mark.parametrize("form", ["trackmate", "geff", "cvat", "xlsx"])

@@ -10,7 +10,7 @@ import pytest
 
 from scalor.edits import EditedFolder, Name, Swap
 from scalor.measures import drawings
-from tests.edits.drawn import FRAMES, MIXED, write_results, write_scene
+from tests.edits.drawn import FRAMES, MIXED, write_results, write_scene, write_tracked_scene
 
 from .conftest import Say
 
@@ -23,9 +23,7 @@ ZONES = {
 @pytest.fixture(scope="module")
 def corrected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The drawn scene, with the ids put right, written once."""
-    home = tmp_path_factory.mktemp("corrected")
-    write_scene(home / "discs.mp4")
-    write_results(home / "tracked", home / "discs.mp4", masks=False)
+    home = write_tracked_scene(tmp_path_factory.mktemp("corrected"))
     (home / "zones.json").write_text(json.dumps(ZONES))
     folder = EditedFolder(home / "tracked")
     folder.do(Swap(1, 2, MIXED))

@@ -5,16 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.edits.drawn import write_results, write_scene
+from tests.edits.drawn import write_tracked_scene
 
 
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The video of the drawn scene with its result folder."""
-    home = tmp_path_factory.mktemp("drawn")
-    write_scene(home / "discs.mp4")
-    write_results(home / "tracked", home / "discs.mp4")
-    return home
+    return write_tracked_scene(tmp_path_factory.mktemp("drawn"), masks=True)
 
 
 @pytest.fixture
@@ -27,6 +24,4 @@ def folder(drawn: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """The same folder, written beside its own video, which may be moved."""
-    write_scene(tmp_path / "discs.mp4")
-    write_results(tmp_path / "tracked", tmp_path / "discs.mp4")
-    return tmp_path / "tracked"
+    return write_tracked_scene(tmp_path, masks=True) / "tracked"

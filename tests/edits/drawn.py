@@ -84,3 +84,10 @@ def write_results(folder: Path, video: Path, masks: bool = True) -> None:
             here = tracks.select(tracks.frame == t)
             here = replace(here, masks=shown[t][order[t]] if masks else None)
             results.add(np.full((*SIZE, 3), 40, np.uint8), t / FPS, t, here)
+
+
+def write_tracked_scene(home: Path, masks: bool = False) -> Path:
+    """Write the scene and its tracks into a folder, and return the folder."""
+    write_scene(home / "discs.mp4")
+    write_results(home / "tracked", home / "discs.mp4", masks)
+    return home

@@ -8,16 +8,13 @@ import pytest
 from scalor.edits import Delete, EditedFolder, Name, Swap
 from scalor.exports import ExportSource, export_source
 from scalor.measures import Calibration
-from tests.edits.drawn import MIXED, write_results, write_scene
+from tests.edits.drawn import MIXED, write_tracked_scene
 
 
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The drawn scene with its tracks, written once."""
-    home = tmp_path_factory.mktemp("drawn")
-    write_scene(home / "discs.mp4")
-    write_results(home / "tracked", home / "discs.mp4", masks=False)
-    return home
+    return write_tracked_scene(tmp_path_factory.mktemp("drawn"))
 
 
 @pytest.fixture

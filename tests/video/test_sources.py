@@ -34,7 +34,7 @@ def test_each_field_is_checked(fields: dict[str, Any], sentence: str) -> None:
 
 @pytest.mark.parametrize(("stride", "words"), [(1, "every frame"), (2, "one frame in 2")])
 def test_a_stride_in_words(stride: int, words: str) -> None:
-    assert Selection(stride=stride).rhythm == words
+    assert Selection(stride=stride).which_frames == words
 
 
 def test_times_of_any_size_select_frames() -> None:
